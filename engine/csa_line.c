@@ -41,6 +41,13 @@ void alb_line_pass(struct alb_stream_out *out)
     put(out, ALB_LINE_READY);
 }
 
+void alb_line_go_on(struct alb_stream_out *out)
+{
+    alb_assert(out->place == ALB_LINE_READY);
+    alb_list_remove(&out->link);
+    alb_list_push_front(&live_of(out)->ready, &out->link);
+}
+
 void alb_line_hasten(struct alb_stream_out *out)
 {
     alb_assert(out->place == ALB_LINE_WAITING);

@@ -23,6 +23,8 @@ void alb_line_hasten(struct alb_stream_out *out);
 void alb_line_leave(struct alb_stream_out *out);
 // It has had its turn: the others follow.
 void alb_line_pass(struct alb_stream_out *out);
+// Its turn was cut short: it goes on before the others.
+void alb_line_go_on(struct alb_stream_out *out);
 // What it has to send did not fit into the window: it waits behind the others, or, if that is urgent, before them.
 void alb_line_wait(struct alb_stream_out *out, bool is_urgent);
 // So many bytes are not in flight any more: as many of those that wait may try as that is room for.

@@ -34,6 +34,7 @@ bool alb_csa_packet_open(struct alb_csa_packet *packet)
     packet->has_class = packet->is_whole = false;
     packet->frames = packet->charged_bytes = 0;
     packet->header = header;
+    packet->filled_by = NULL;
     packet->sequence = live->paths->path[packet->flow.path].next;
     packet->room_bytes = live->assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
     packet->flow.traffic_class = ECT0;

@@ -17,6 +17,7 @@ struct alb_csa_packet {
     uint32_t room_bytes;    // left for frames
     uint8_t *header;
     alb_psn sequence;
+    struct alb_stream_out *filled_by; // whose segment was the last that fitted, and has another; NULL: nobody's
     alb_time now;
 };
 

@@ -23,7 +23,8 @@ struct alb_csa_rest_out {
 };
 
 // Packets that continue the one just filled, in the same burst: at most packets_max of them, as long as the burst is
-// shorter than burst_bytes; *data_bytes is what it has, and grows. Returns how many there are. The packet is closed.
+// shorter than burst_bytes and the stream's turn lasts; *data_bytes is what the burst has, and grows. Returns how many
+// there are. The packet is closed.
 uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, uint32_t burst_bytes,
                          uint32_t *data_bytes);
 

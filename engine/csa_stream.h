@@ -47,6 +47,7 @@ struct alb_stream_out {
     bool has_report;
     uint16_t report_number; // of the newest report
     uint8_t report_page;    // of that report's bitmap, the last one that came
+    uint8_t turn_left;      // packets of a turn that the end of a burst cut; 0: none did
     uint16_t room;          // PSNs from una on that the peer is believed to have room for; UINT16_MAX: any number
     alb_psn una, next;      // the oldest that is not acknowledged; the first that was never sent
     uint32_t capacity;      // a power of two

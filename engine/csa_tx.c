@@ -52,7 +52,8 @@ static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa
             served = NULL; // the source that used the last of the window waits behind the others
             alb_line_pass(out);
             break;
-        case ALB_CSA_FILL_PACKET: // the next packet is another's
+        case ALB_CSA_FILL_PACKET: // the next packet is another's, but for a run
+            packet->filled_by = out == served ? out : NULL;
             alb_line_pass(out);
             return fill;
         case ALB_CSA_FILL_BATCH:
@@ -293,7 +294,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
             break;
         if (i == 0)
             burst_bytes = alb_path_burst_bytes(live->paths, packet.flow.path, live->congestion.window_bytes);
-        if (data_bytes >= burst_bytes || alb_csa_turn_is_over(live, now))
+        if (alb_csa_turn_is_over(live, now))
             break;
         i += alb_csa_run_out(&packet, builder->tx->burst_segments_max - i - 1, burst_bytes, &data_bytes);
         if (data_bytes >= burst_bytes)

@@ -264,6 +264,108 @@ static void csa_run_out__an_answer_whose_memory_goes(void **state)
     end(&both);
 }
 
+// ---- turns ----------------------------------------------------------------------------------------------------------
+
+enum { TURNS_QPS = 3, TURN = 16 };
+
+// As many queue pairs of one pair, each with a message of so many segments; a window that they have to share, in
+// segments.
+struct turns {
+    struct csa_pair *c;
+    struct alb_qp *qps[TURNS_QPS][2];
+};
+
+static void begin_turns(struct turns *t, uint32_t qps, uint32_t segments, uint32_t window_segments)
+{
+    t->c = csa_pair_new(NULL, NULL);
+    csa_pair_greet(t->c);
+    csa_pair_live(t->c, 0)->congestion.window_bytes = window_segments * CSA_PAIR_CHARGE;
+    for (uint32_t i = 0; i < qps; i++) {
+        pair_connect(t->c->pair, ALB_QPT_RC, t->qps[i], NULL);
+        assert_int_equal(
+            pair_ask(t->c->pair, t->qps[i][0], ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 0, segments * CSA_PAIR_SEGMENT),
+            0);
+    }
+}
+
+static void end_turns(struct turns *t, uint32_t qps)
+{
+    struct alb_wc wc;
+    pair_settle(t->c->pair);
+    for (uint32_t i = 0; i < qps; i++) {
+        assert_true(pair_poll(t->c->pair, 0, &wc));
+        assert_int_equal(wc.status, ALB_WC_SUCCESS);
+    }
+    assert_int_equal(csa_pair_stat(t->c, 0, ALB_STAT_retransmitted_pkts), 0);
+    csa_pair_free(t->c);
+}
+
+// The packets from *at on are so many of that queue pair.
+static void expect_turn(const struct turns *t, uint32_t *at, uint32_t qp, uint32_t packets)
+{
+    struct csa_seen seen;
+    for (uint32_t i = 0; i < packets; i++, (*at)++) {
+        csa_pair_look(t->c, 0, *at, &seen);
+        assert_int_equal(seen.frames[0].segment.dest_qpn, alb_qp_number(t->qps[qp][1]));
+    }
+}
+
+static void turn__is_a_run(void **state)
+{
+    struct turns t;
+    uint32_t at = 0;
+    begin_turns(&t, 2, 40, CSA_PAIR_WINDOW);
+    assert_int_equal(pair_send(t.c->pair, 0), 80);
+    for (uint32_t i = 0; i < 4; i++)
+        expect_turn(&t, &at, i % 2, TURN);
+    end_turns(&t, 2);
+}
+
+// Whom the end of a burst has cut goes on in the next one, with what was left of the turn.
+static void turn__goes_on_in_the_next_burst(void **state)
+{
+    enum { BURST = 40 };
+    struct turns t;
+    uint32_t at = 0;
+    begin_turns(&t, 3, BURST, CSA_PAIR_WINDOW);
+    t.c->pair->hosts[0].tx.burst_segments_max = BURST;
+    pair_send(t.c->pair, 0);
+    expect_turn(&t, &at, 0, TURN);
+    expect_turn(&t, &at, 1, TURN);
+    expect_turn(&t, &at, 2, BURST - 2 * TURN);
+    expect_turn(&t, &at, 2, 3 * TURN - BURST);
+    expect_turn(&t, &at, 0, TURN);
+    expect_turn(&t, &at, 1, TURN);
+    end_turns(&t, 3);
+}
+
+// Also where there is room for the first packet of a turn only.
+static void turn__goes_on_behind_its_first_packet(void **state)
+{
+    enum { BURST = 2 * TURN + 1 };
+    struct turns t;
+    uint32_t at = 0;
+    begin_turns(&t, 3, BURST, CSA_PAIR_WINDOW);
+    t.c->pair->hosts[0].tx.burst_segments_max = BURST;
+    pair_send(t.c->pair, 0);
+    expect_turn(&t, &at, 0, TURN);
+    expect_turn(&t, &at, 1, TURN);
+    expect_turn(&t, &at, 2, TURN);
+    expect_turn(&t, &at, 0, TURN);
+    end_turns(&t, 3);
+}
+
+static void turn__leaves_the_others_their_share_of_the_window(void **state)
+{
+    struct turns t;
+    uint32_t at = 0;
+    begin_turns(&t, 3, 10, 12);
+    pair_send(t.c->pair, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        expect_turn(&t, &at, i, 4);
+    end_turns(&t, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +376,10 @@ int main(void)
         cmocka_unit_test(csa_run_out__many_messages_with_losses),
         cmocka_unit_test(csa_run_out__a_key_that_ends),
         cmocka_unit_test(csa_run_out__an_answer_whose_memory_goes),
+        cmocka_unit_test(turn__is_a_run),
+        cmocka_unit_test(turn__goes_on_in_the_next_burst),
+        cmocka_unit_test(turn__goes_on_behind_its_first_packet),
+        cmocka_unit_test(turn__leaves_the_others_their_share_of_the_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -344,13 +344,14 @@ static void window__is_shared_fairly(void **state)
     csa_pair_free(c);
 }
 
-// Full packets are given out in turn as well.
+// Full packets are given out in turn as well: without bursts one by one, with them in runs (csa_run_out_test.c).
 static void packets__go_round(void **state)
 {
     struct csa_pair *c = *state;
     struct csa_seen seen;
     struct alb_qp *others[2];
     connect(c, others, NULL);
+    c->pair->hosts[0].tx.burst_segments_max = 1;
     ask(c, c->qps[0], 4 * CSA_PAIR_SEGMENT);
     ask(c, others[0], 4 * CSA_PAIR_SEGMENT);
     assert_int_equal(pair_send(c->pair, 0), 8);
