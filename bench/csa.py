@@ -40,6 +40,9 @@ class Case:
 CASES = [
     Case("write", MIB, "bytes_per_s", ["albedo0", "raw UDP", "tcp", "libfabric tcp", "libfabric rxd", "UCX tcp", "roce0"],
          [Goal("raw UDP", ">=", 0.9), Goal("tcp", ">=", 1.5), Goal("libfabric tcp", ">=", 2.5)]),
+    # Several queue pairs, as MPI's and NCCL's peers have them.
+    Case("write-4qp", MIB, "bytes_per_s", ["albedo0", "raw UDP", "roce0"], []),
+    Case("write-16qp", 64 * KIB, "bytes_per_s", ["albedo0", "raw UDP", "roce0"], []),
     Case("latency", 8, "half_rtt_us", ["albedo0", "raw UDP", "libfabric tcp", "libfabric rxd", "UCX tcp", "roce0"],
          [Goal("raw UDP", "<=", 1.25), Goal("libfabric tcp", "<=", 1 / 2.5)]),
     Case("rate", 64, "messages_per_s", ["albedo0", "raw datagrams", "raw UDP", "libfabric tcp", "libfabric rxd", "UCX tcp", "roce0"],
@@ -77,7 +80,10 @@ class Bench:
 
     def device(self, name, network, case):
         program, options, iterations = "ib_write_bw", [], None
-        if case.name == "latency":
+        queue_pairs = re.fullmatch(r"write-(\d+)qp", case.name)
+        if queue_pairs:
+            options = ["-q", queue_pairs.group(1)]
+        elif case.name == "latency":
             program, iterations = "ib_send_lat", 5000
         elif case.name == "rate":
             options = ["-l", "64", "-t", "1024"]  # posted by the list, 1024 outstanding
