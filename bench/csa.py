@@ -40,6 +40,8 @@ class Case:
 CASES = [
     Case("write", MIB, "bytes_per_s", ["albedo0", "raw UDP", "tcp", "libfabric tcp", "libfabric rxd", "UCX tcp", "roce0"],
          [Goal("raw UDP", ">=", 0.9), Goal("tcp", ">=", 1.5), Goal("libfabric tcp", ">=", 2.5)]),
+    # With MTU 1500 some packets a message.
+    Case("write-4k", 4 * KIB, "bytes_per_s", ["albedo0", "raw UDP", "libfabric tcp", "roce0"], []),
     # Several queue pairs, as MPI's and NCCL's peers have them.
     Case("write-4qp", MIB, "bytes_per_s", ["albedo0", "raw UDP", "roce0"], []),
     Case("write-16qp", 64 * KIB, "bytes_per_s", ["albedo0", "raw UDP", "roce0"], []),

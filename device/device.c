@@ -210,6 +210,7 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     device->port.paths.limit = device->kind->has_choice ? config.path_max : 1;
     config.group_max = ALB_GROUPS_MAX;
     config.mtu_max_bytes = device->mtu_bytes;
+    config.sends_bursts = alb_faults_spec_spares_datagrams(&options->faults); // as alb_sender_init has it
     config.ack_timeout_min_ns = ACK_TIMEOUT_MIN_NS;
     config.csa_margin_min_ns = MARGIN_MIN_NS;
     config.csa_probe_min_ns = PROBE_MIN_NS;

@@ -133,8 +133,6 @@ struct alb_send_wqe *alb_csa_find_request(const struct alb_csa *csa, alb_psn psn
 // window.
 enum alb_csa_fill alb_csa_add_segment(struct alb_csa *csa, struct alb_csa_packet *packet, enum alb_csa_type type,
                                       const struct alb_csa_segment *segment, uint32_t refs, bool is_probe);
-// The payload in bytes of a segment of that op with those flags that fills a packet to the peer.
-uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_type type, uint8_t op, uint8_t flags);
 // No request begins any more: asks for the report that one of those to come would have asked for.
 void alb_csa_requester_drain(struct alb_csa *csa);
 // Adds a probe without a segment.

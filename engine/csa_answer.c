@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // csa, what the responder sends: answers to READs and atomics, as segments of the response stream. An answer is kept
 // until the requester is known to hold it, so that nothing is executed twice to answer twice.
+#include "engine/csa_cut.h"
 #include "engine/csa_message.h"
 #include "engine/csa_packet.h"
 #include "engine/csa_run.h"
@@ -105,7 +106,8 @@ enum alb_outcome alb_csa_cut_answer(const struct alb_csa *csa, struct alb_csa_an
 {
     if (csa->answer_count == csa->answer_capacity)
         return ALB_OUTCOME_INVALID_REQUEST;
-    answer->segment_bytes = alb_csa_segment_payload(csa->assoc, ALB_CSA_RESPONSE, op_of(answer), 0);
+    uint32_t payload_max = alb_csa_segment_payload(csa->assoc, ALB_CSA_RESPONSE, op_of(answer), 0);
+    answer->segment_bytes = alb_csa_cut(csa->qp->engine, answer->length, payload_max, 0);
     answer->packets = alb_segmenter_packets(answer->length, answer->segment_bytes);
     if (answer->packets > ALB_CSA_MESSAGE_PACKETS_MAX)
         return ALB_OUTCOME_INVALID_REQUEST;

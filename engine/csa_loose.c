@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/csa_loose.h"
 
+#include "engine/csa_cut.h"
 #include "engine/csa_packet.h"
 #include "engine/impl.h"
 #include "engine/outbound.h"

@@ -24,6 +24,14 @@ void alb_csa_packet_init(struct alb_csa_packet *packet, struct alb_assoc_live *l
                                          builder->tx->burst_bytes_max, now);
 }
 
+// What is gathered behind a message's last segment should not make its packet longer than those before it, or it would
+// leave by a call of its own. Behind short packets it may: few of them would hold it.
+static uint32_t length_max(const struct alb_csa_packet *packet)
+{
+    uint32_t most = packet->live->assoc->payload_max, room = alb_tx_burst_room(packet->builder, &packet->flow);
+    return room >= most / 2 ? ALB_MIN(room, most) : most;
+}
+
 bool alb_csa_packet_open(struct alb_csa_packet *packet)
 {
     struct alb_assoc_live *live = packet->live;
@@ -36,9 +44,7 @@ bool alb_csa_packet_open(struct alb_csa_packet *packet)
     packet->header = header;
     packet->filled_by = NULL;
     packet->sequence = live->paths->path[packet->flow.path].next;
-    packet->room_bytes = live->assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
-    packet->flow.traffic_class = ECT0;
-    packet->flow.hop_limit = 0;
+    packet->room_bytes = length_max(packet) - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
     return true;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // csa, the requester: which request is next, whether it may leave, and its segments.
+#include "engine/csa_cut.h"
 #include "engine/csa_message.h"
 #include "engine/csa_packet.h"
 #include "engine/impl.h"
@@ -102,12 +103,6 @@ static void ask_for_verdict(const struct alb_csa *csa, const struct alb_send_wqe
     segment->txn_low_water = atomic_load_explicit(&csa->reflect_out->ended, memory_order_relaxed);
 }
 
-uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_type type, uint8_t op, uint8_t flags)
-{
-    uint32_t header_bytes = alb_csa_segment_header_bytes(type, op, flags);
-    return (assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES - header_bytes) & ~3u;
-}
-
 static enum alb_wc_status check(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
 {
     if (alb_outbound_wants_answer(wqe) && csa->qp->attr.max_rd_atomic == 0)
@@ -131,15 +126,22 @@ static bool has_psns(const struct alb_csa *csa, uint32_t packets)
     return alb_psn_diff(csa->started_psn, oldest) + (int64_t)packets <= ALB_PSN_MASK / 2;
 }
 
+// Of each segment but the last, which may have a longer header.
+static uint32_t segment_bytes_of(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
+{
+    uint8_t op = op_of(wqe), flags = flags_of(csa);
+    uint32_t most = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, op, flags), room = most;
+    if (alb_unlikely(wants_verdict(wqe)))
+        room = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, op, flags | ALB_CSA_REFLECT);
+    return alb_csa_cut(csa->qp->engine, wqe->length, room, most - room);
+}
+
 // Cuts the request into segments and gives it its PSNs. False: not now.
 static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
 {
     wqe->recv_number = csa->recv_number;
-    uint8_t flags = flags_of(csa);
-    if (alb_unlikely(wants_verdict(wqe)))
-        flags |= ALB_CSA_REFLECT; // all segments but the last are of one size
-    uint32_t payload_max = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, op_of(wqe), flags);
-    uint32_t packets = carries_data(wqe) ? alb_segmenter_packets(wqe->length, payload_max) : 1;
+    uint32_t segment_bytes = segment_bytes_of(csa, wqe);
+    uint32_t packets = carries_data(wqe) ? alb_segmenter_packets(wqe->length, segment_bytes) : 1;
     if (packets > ALB_CSA_MESSAGE_PACKETS_MAX) { // in segments as short as the way wants them
         finish_unsent(csa, wqe, ALB_WC_LOC_LEN_ERR);
         return true;
@@ -148,7 +150,7 @@ static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
         return false;
     wqe->first_psn = csa->started_psn;
     wqe->packets = packets;
-    wqe->segment_bytes = payload_max;
+    wqe->segment_bytes = segment_bytes;
     wqe->is_answered = false;
     csa->started_psn = alb_psn_add(csa->started_psn, (int32_t)packets);
     csa->answered_open += alb_outbound_wants_answer(wqe) || wqe->txn_number;

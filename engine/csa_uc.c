@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // UC over CSA: segments of an unacknowledged stream. A queue pair's packets keep to one path, so that they keep their
 // order.
+#include "engine/csa_cut.h"
 #include "engine/csa_loose.h"
 #include "engine/impl.h"
 
@@ -62,7 +63,7 @@ static uint32_t cut(const struct alb_qp *qp, const struct alb_send_wqe *wqe)
     struct alb_csa_segment segment;
     describe(qp, wqe, &segment);
     if (!wqe->partial)
-        return alb_csa_loose_payload(uc->assoc, &segment);
+        return alb_csa_cut(qp->engine, wqe->length, alb_csa_loose_payload(uc->assoc, &segment), 0);
     segment.op = ALB_CSA_PARTIAL_WRITE_IMM; // the longer one, so that a message is cut the same way again
     return alb_csa_partial_open(uc, wqe, alb_csa_loose_payload(uc->assoc, &segment));
 }

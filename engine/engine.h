@@ -43,6 +43,7 @@ struct alb_engine_config {
     uint8_t gsi_index; // of the connection manager's queue pair: ALB_GSI_QPN, ALB_GSI_ALBEDO_QPN
     // Received payload is counted, checked and acknowledged, but not stored: for simulations that carry none.
     bool has_no_payload;
+    bool sends_bursts;                 // the driver: of packets of one length, in one call; csa cuts for it (csa_cut.h)
     uint32_t qp_max;                   // indexes, the reserved ones included
     uint32_t csa_window_segments;      // a power of two: segments of a stream that may be unacknowledged
     struct alb_corruption *corruption; // of the driver; NULL: none is asked for (base/corruption.h)

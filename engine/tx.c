@@ -29,11 +29,16 @@ bool alb_tx_has_room(const struct alb_tx_builder *builder, uint32_t iov_count)
            tx->bytes_capacity - tx->bytes_count >= ALB_ROCE_HEADER_MAX + TRAILER_ROOM_BYTES;
 }
 
+static bool is_same_way(const struct alb_burst *burst, const struct alb_flow *flow)
+{
+    return burst->path == flow->path && alb_endpoint_equals(&burst->peer, &flow->peer) &&
+           alb_endpoint_equals(&burst->local, &flow->local);
+}
+
 static bool is_same_flow(const struct alb_burst *burst, const struct alb_flow *flow)
 {
-    return burst->path == flow->path && burst->traffic_class == flow->traffic_class &&
-           burst->hop_limit == flow->hop_limit && burst->is_whole == flow->is_whole &&
-           alb_endpoint_equals(&burst->peer, &flow->peer) && alb_endpoint_equals(&burst->local, &flow->local);
+    return burst->traffic_class == flow->traffic_class && burst->hop_limit == flow->hop_limit &&
+           burst->is_whole == flow->is_whole && is_same_way(burst, flow);
 }
 
 static bool can_join(const struct alb_tx *tx, const struct alb_burst *burst, const struct alb_flow *flow,
@@ -50,6 +55,12 @@ bool alb_tx_burst_is_full(const struct alb_tx_builder *builder)
     const struct alb_burst *burst = builder->burst;
     return burst && (burst->segment_count >= tx->burst_segments_max ||
                      (burst->segment_count + 1) * burst->segment_bytes > tx->burst_bytes_max);
+}
+
+uint32_t alb_tx_burst_room(const struct alb_tx_builder *builder, const struct alb_flow *flow)
+{
+    const struct alb_burst *burst = builder->burst;
+    return burst && is_same_way(burst, flow) && !alb_tx_burst_is_full(builder) ? burst->segment_bytes : 0;
 }
 
 static struct alb_burst *open_burst(struct alb_tx *tx, const struct alb_flow *flow, uint32_t length)

@@ -46,6 +46,8 @@ bool alb_tx_has_room(const struct alb_tx_builder *builder, uint32_t iov_count);
 
 // True if there is an open burst that another segment like its own could not join.
 bool alb_tx_burst_is_full(const struct alb_tx_builder *builder);
+// Bytes of the longest packet that way that may join the open burst; 0: any begins another one.
+uint32_t alb_tx_burst_room(const struct alb_tx_builder *builder, const struct alb_flow *flow);
 
 // Begins a segment: encodes its headers (pad follows from payload_bytes). The caller has asked alb_tx_has_room and adds
 // exactly payload_bytes of payload before alb_tx_end. A segment that is begun but not ended is given up: the next one

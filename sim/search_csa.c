@@ -72,8 +72,10 @@ static void draw_lanes(struct alb_search *search, struct alb_sim_pair_config *co
 void alb_search_draw_csa(struct alb_search *search, struct alb_sim_pair_config *config)
 {
     uint32_t path_max = ((const uint32_t[]){1, 1, 2, 4, 16})[alb_search_below(search, 5)];
-    for (uint32_t side = 0; side < ALB_SIM_SIDES; side++)
+    for (uint32_t side = 0; side < ALB_SIM_SIDES; side++) {
         draw_engine(search, &config->host[side].engine, path_max);
+        config->host[side].engine.sends_bursts = config->host[side].burst_segments_max > 1;
+    }
     draw_payload(search, config);
     if (alb_search_percent(search, 50))
         draw_lanes(search, config);

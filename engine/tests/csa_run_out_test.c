@@ -17,13 +17,30 @@ static void take_packet_by_packet(struct alb_engine_config *config)
     config->corruption = &none;
 }
 
-static void begin(struct both *both)
+static void cut_evenly(struct alb_engine_config *config)
+{
+    config->sends_bursts = true;
+}
+
+static void cut_evenly_packet_by_packet(struct alb_engine_config *config)
+{
+    cut_evenly(config);
+    take_packet_by_packet(config);
+}
+
+static void begin_with(struct both *both, void (*change)(struct alb_engine_config *config),
+                       void (*change_packet_by_packet)(struct alb_engine_config *config))
 {
     for (int i = 0; i < 2; i++) {
-        both->c[i] = csa_pair_new(i == 1 ? take_packet_by_packet : NULL, NULL);
+        both->c[i] = csa_pair_new(i == 1 ? change_packet_by_packet : change, NULL);
         csa_pair_greet(both->c[i]);
         assert_int_equal(alb_qp_txn_enable(both->c[i]->qps[0], REFLECT_PAIR_IN_FLIGHT), 0);
     }
+}
+
+static void begin(struct both *both)
+{
+    begin_with(both, NULL, take_packet_by_packet);
 }
 
 static void end(struct both *both)
@@ -182,7 +199,10 @@ static void try_many(uint64_t seed)
     struct alb_prng prng;
     struct both both;
     alb_prng_init(&prng, seed);
-    begin(&both);
+    if (seed % 2 == 0)
+        begin(&both);
+    else
+        begin_with(&both, cut_evenly, cut_evenly_packet_by_packet);
     uint32_t requests = 1 + alb_prng_below(&prng, 4), losses = alb_prng_below(&prng, 3);
     for (uint32_t i = 0; i < requests; i++)
         ask_for_something(&both, &prng);
