@@ -8,7 +8,7 @@
 struct alb_csa_packet {
     struct alb_assoc_live *live;
     struct alb_tx_builder *builder;
-    struct alb_flow flow;
+    struct alb_flow flow; // where no segment says its class, that of the packet before
     bool is_open;
     bool is_whole;  // IP must not cut it
     bool has_class; // a queue pair's traffic class and hop limit are in flow

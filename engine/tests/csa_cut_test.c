@@ -108,6 +108,25 @@ static void burst__ends_with_what_is_small(void **state)
     csa_pair_free(c);
 }
 
+// A report goes in a short packet behind, of the class of those before it.
+static void burst__ends_with_a_report(void **state)
+{
+    struct csa_pair *c = csa_pair_new(send_bursts, NULL);
+    struct csa_seen seen;
+    csa_pair_greet(c);
+    assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, 8), 0);
+    pair_send(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 3 * CSA_PAIR_SEGMENT / 2);
+    assert_int_equal(send_burst(c), 3);
+    csa_pair_look(c, 0, 2, &seen);
+    assert_int_equal(seen.frames[seen.count - 1].type, ALB_CSA_REPORT);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 1, 1, ALB_WC_SUCCESS);
+    csa_pair_free(c);
+}
+
 static void set_class(struct alb_qp_attr *attr, int side)
 {
     attr->av.traffic_class = 0x48;
@@ -136,6 +155,7 @@ int main(void)
         cmocka_unit_test(cut__any_length),
         cmocka_unit_test(burst__of_several_messages),
         cmocka_unit_test(burst__ends_with_what_is_small),
+        cmocka_unit_test(burst__ends_with_a_report),
         cmocka_unit_test(burst__of_short_packets_does_not_bound_those_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
