@@ -170,8 +170,8 @@ static void window__gone_while_commit_is_written(void **state)
     written(c, &request, 0);
     request = take(c, ALB_JOURNAL_COMMIT);
     assert_int_equal(alb_mw_destroy(mw), 0);
-    ALB_LIST_FOR_EACH (&reflect_pair_record(c, number)->ranges,
-                       node) // what is left to do is done in the region, which stays
+    // What is left to do is done in the region, which stays.
+    ALB_LIST_FOR_EACH (&reflect_pair_record(c, number)->ranges, node)
         assert_ptr_equal(ALB_LIST_ENTRY(node, struct alb_txn_range, link)->region, c->pair->hosts[1].mr);
     reflect_pair_make(c, &made, 2, 1063, 1);
     reflect_pair_post(c, &made);
