@@ -52,12 +52,12 @@ static void note_empty(const struct alb_port *port, struct alb_socket *sock)
         sock->empty_at = ALB_MAX(sock->empty_at, port->looked_at);
 }
 
-static uint32_t receive_from_all(struct alb_device *device, alb_time *now)
+static uint32_t receive_from_all(struct alb_device *device, const struct alb_port_news *news, alb_time *now)
 {
     struct alb_port *port = &device->port;
     struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
-    alb_time looked_at = *now;
-    uint32_t messages = 0, count = alb_port_ready(port, ready, ALB_COUNT(ready));
+    alb_time looked_at = news && news->is_known ? news->looked_at : *now;
+    uint32_t messages = 0, count = alb_port_ready(port, news, ready, ALB_COUNT(ready));
     for (uint32_t i = 0; i < count; i++) {
         note_empty(port, ready[i]);
         messages += receive_from(device, ready[i], now);
@@ -75,16 +75,16 @@ static uint32_t note_received(struct alb_device *device, uint32_t messages, alb_
     return messages;
 }
 
-uint32_t alb_drive_receive(struct alb_device *device, alb_time *now)
+uint32_t alb_drive_receive(struct alb_device *device, const struct alb_port_news *news, alb_time *now)
 {
-    uint32_t messages = receive_from_all(device, now);
+    uint32_t messages = receive_from_all(device, news, now);
     return note_received(device, messages, *now);
 }
 
 static uint32_t receive_as_poller(struct alb_device *device, alb_time *now)
 {
-    uint32_t messages =
-        ++device->port.looks < HOT_LOOKS ? receive_from(device, device->port.hot, now) : receive_from_all(device, now);
+    uint32_t messages = ++device->port.looks < HOT_LOOKS ? receive_from(device, device->port.hot, now)
+                                                         : receive_from_all(device, NULL, now);
     return note_received(device, messages, *now);
 }
 
@@ -142,10 +142,10 @@ static void hear(struct alb_device *device)
 // more than a single one takes, and peers, or queue pairs of our own, that wait for us.
 static void look_before_judging(struct alb_device *device, alb_time deadline, alb_time *now)
 {
-    bool is_late = *now - deadline >= LATE_NS, worked = alb_drive_receive(device, now) > 0;
+    bool is_late = *now - deadline >= LATE_NS, worked = alb_drive_receive(device, NULL, now) > 0;
     for (uint32_t i = 0; i < CATCH_UP_ROUNDS && worked && is_late; i++) {
         worked = send_batches(device, BATCHES_OF_KICK, *now);
-        worked |= alb_drive_receive(device, now) > 0;
+        worked |= alb_drive_receive(device, NULL, now) > 0;
     }
 }
 
@@ -386,7 +386,7 @@ bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_devic
     while (!done && now < until && alb_token_lock_for(&device->token, until - now)) {
         now = alb_clock_now();
         atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
-        bool worked = alb_drive_receive(device, &now) > 0;
+        bool worked = alb_drive_receive(device, NULL, &now) > 0;
         worked |= alb_drive_pump(device, BATCHES_OF_KICK, now);
         done = is_done(device, context, now);
         alb_drive_release(device);

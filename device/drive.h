@@ -4,9 +4,9 @@
 
 #include "device/impl.h"
 
-// [token] Takes in what waits at the sockets. Returns the number of messages; if there were any, *now becomes when they
-// had come.
-uint32_t alb_drive_receive(struct alb_device *device, alb_time *now);
+// [token] Takes in what waits at the sockets; news: of a sleep that has just ended, or NULL. Returns the number of
+// messages; if there were any, *now becomes when they had come.
+uint32_t alb_drive_receive(struct alb_device *device, const struct alb_port_news *news, alb_time *now);
 
 // [token] True if something has been posted, or is due: a timer, or what was to wait until now for something to leave
 // with.

@@ -93,13 +93,25 @@ void alb_port_close(struct alb_port *port)
     port->has_front = false;
 }
 
-uint32_t alb_port_ready(struct alb_port *port, struct alb_socket *ready[], uint32_t capacity)
+static void note_empty(struct alb_socket *sock, alb_time at)
+{
+    sock->rx_was_full = false;
+    sock->empty_at = ALB_MAX(sock->empty_at, at);
+}
+
+uint32_t alb_port_ready(struct alb_port *port, const struct alb_port_news *news, struct alb_socket *ready[],
+                        uint32_t capacity)
 {
     struct epoll_event events[2 * ALB_DEVICE_ADDRESSES_MAX];
     struct alb_socket *unwatched = atomic_load_explicit(&port->unwatched, memory_order_relaxed);
+    bool is_told = news && news->is_known && news->unwatched == unwatched;
     uint32_t ready_count = 0;
-    if (unwatched)
+    if (unwatched && is_told && !news->of_unwatched)
+        note_empty(unwatched, news->looked_at);
+    else if (unwatched)
         ready[ready_count++] = unwatched;
+    if (is_told && !news->of_watched)
+        return ready_count;
     uint32_t room = ALB_MIN(capacity - ready_count, (uint32_t)ALB_COUNT(events));
     int count = alb_sys_epoll_look(port->epoll_fd, events, (int)room);
     for (int i = 0; i < count; i++)
@@ -142,7 +154,7 @@ bool alb_port_is_open(const struct alb_port *port)
     return fcntl(port->wake_fd, F_GETFD) >= 0 || errno != EBADF;
 }
 
-bool alb_port_sleep(struct alb_port *port, alb_time until, bool for_links)
+struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool for_links)
 {
     const struct alb_socket *unwatched = atomic_load(&port->unwatched);
     struct pollfd files[] = {
@@ -151,7 +163,7 @@ bool alb_port_sleep(struct alb_port *port, alb_time until, bool for_links)
         {.fd = unwatched ? unwatched->fd : -1, .events = POLLIN},
         {.fd = for_links ? port->links.fd : -1, .events = POLLIN},
     };
-    alb_time now = until == ALB_TIME_NEVER ? 0 : alb_clock_now();
+    alb_time now = alb_clock_now();
     struct timespec span = alb_timespec(until > now ? until - now : 0);
     int count = ppoll(files, ALB_COUNT(files), until == ALB_TIME_NEVER ? NULL : &span, NULL);
     uint64_t wakes;
@@ -162,7 +174,14 @@ bool alb_port_sleep(struct alb_port *port, alb_time until, bool for_links)
     } else if (count > 0 && files[1].revents && read(port->wake_fd, &wakes, sizeof(wakes)) < 0 && errno == EBADF) {
         note_closed(port);
     }
-    return count > 0 && files[3].revents & (POLLIN | POLLERR);
+    return (struct alb_port_news){
+        .is_known = count >= 0,
+        .looked_at = count == 0 ? until : now,
+        .of_links = count > 0 && files[3].revents & (POLLIN | POLLERR),
+        .of_watched = count > 0 && files[0].revents,
+        .of_unwatched = count > 0 && files[2].revents,
+        .unwatched = unwatched,
+    };
 }
 
 void alb_port_wake(struct alb_port *port)

@@ -38,14 +38,26 @@ struct alb_port {
 int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint32_t count);
 void alb_port_close(struct alb_port *port);
 
-// Which sockets may have something to receive, without waiting. Returns how many were stored.
-uint32_t alb_port_ready(struct alb_port *port, struct alb_socket *ready[], uint32_t capacity);
+// What a sleep ended with.
+struct alb_port_news {
+    bool is_known;      // else the rest says nothing
+    alb_time looked_at; // then or later
+    bool of_links;
+    bool of_watched; // sockets, those of the epoll instance
+    bool of_unwatched;
+    const struct alb_socket *unwatched;
+};
+
+// Which sockets may have something to receive, without waiting. Returns how many were stored. By news of a sleep that
+// has just ended no system call is needed to know; NULL: there was none.
+uint32_t alb_port_ready(struct alb_port *port, const struct alb_port_news *news, struct alb_socket *ready[],
+                        uint32_t capacity);
 // A socket had something.
 void alb_port_note_found(struct alb_port *port, struct alb_socket *sock);
 
 // Waits until a socket has something, alb_port_wake is called, or the time has come; with for_links also until there is
-// news of them, and returns whether there is.
-bool alb_port_sleep(struct alb_port *port, alb_time until, bool for_links);
+// news of them.
+struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool for_links);
 // [any thread]
 void alb_port_wake(struct alb_port *port);
 // False: the program has closed its descriptors.

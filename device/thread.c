@@ -55,6 +55,7 @@ struct state {
     alb_time front_tried_at;
     alb_time links_at;   // when to look at them again
     bool had_links_news; // the last time
+    struct alb_port_news news; // of the sleep that the last turn ended with
     bool owes_look;      // there was news, and no descriptor or memory to look by
 };
 
@@ -109,7 +110,8 @@ static alb_time drive(struct state *state)
     bool sent = alb_memory_watch_expects_answer(&state->watch, polled_at) && alb_drive_is_due(device, now) &&
                 alb_drive_send(device, BATCHES_OF_DRIVE, now);
     alb_time others_by = alb_engine_wants_tx(device->engine) ? atomic_load(&device->deadline) : ALB_TIME_NEVER;
-    alb_drive_receive(device, &now);
+    alb_drive_receive(device, &state->news, &now);
+    state->news.is_known = false;
     struct taken taken = taken_since(&before, &device->rx.counts);
     alb_time tx_by = ALB_MIN(others_by, answer_by(state, &taken, polled_at, now));
     sent |= alb_drive_pump(device, tx_by > now ? 0 : BATCHES_OF_DRIVE, now);
@@ -205,7 +207,8 @@ static void rest(struct state *state)
         !atomic_load(&device->stops)) {
         alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_thread_sleeps, 1);
         alb_cancel_back(PTHREAD_CANCEL_ENABLE);
-        if (alb_port_sleep(&device->port, until, for_links))
+        state->news = alb_port_sleep(&device->port, until, for_links);
+        if (state->news.of_links)
             state->links_at = 0;
         alb_cancel_off();
     }
@@ -219,6 +222,7 @@ static void turn(struct state *state)
     look_at_links(state, now);
     if (is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now)) {
         state->was_watching = true;
+        state->news.is_known = false;
         nap(state, now);
         return;
     }

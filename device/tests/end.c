@@ -86,7 +86,7 @@ uint32_t end_receive_all(struct end *end)
     uint32_t messages = 0, count;
     alb_time now = 0;
     for (int i = 0; i < 50; i++) {
-        while ((count = alb_port_ready(&end->port, ready, ALB_COUNT(ready))) > 0)
+        while ((count = alb_port_ready(&end->port, NULL, ready, ALB_COUNT(ready))) > 0)
             for (uint32_t k = 0; k < count; k++)
                 messages += alb_rx_receive(end->rx, ready[k], &now);
     }

@@ -56,15 +56,20 @@ static void find_often(struct context *c, struct alb_socket *sock)
         alb_port_note_found(&c->port, sock);
 }
 
-static bool is_ready(struct context *c, const struct alb_socket *sock)
+static bool is_ready_by(struct context *c, const struct alb_port_news *news, const struct alb_socket *sock)
 {
     struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
-    uint32_t count = alb_port_ready(&c->port, ready, ALB_COUNT(ready));
+    uint32_t count = alb_port_ready(&c->port, news, ready, ALB_COUNT(ready));
     for (uint32_t i = 0; i < count; i++) {
         if (ready[i] == sock)
             return true;
     }
     return false;
+}
+
+static bool is_ready(struct context *c, const struct alb_socket *sock)
+{
+    return is_ready_by(c, NULL, sock);
 }
 
 // Takes back what woke the last sleep without a datagram.
@@ -127,6 +132,57 @@ static void alb_port_note_found__turns_change_nothing(void **state)
     close_context(&c);
 }
 
+static struct alb_port_news look_by_sleep(struct context *c)
+{
+    struct alb_port_news news = alb_port_sleep(&c->port, alb_clock_now(), false);
+    assert_true(news.is_known);
+    return news;
+}
+
+static void alb_port_sleep__tells_where_something_is(void **state)
+{
+    struct context c;
+    open_context(&c);
+    find_often(&c, &c.port.own[0]);
+    forget_wakes(&c);
+    struct alb_port_news news = look_by_sleep(&c);
+    assert_ptr_equal(news.unwatched, &c.port.own[0]);
+    assert_false(news.of_unwatched || news.of_watched);
+    send_to(&c, &c.port.own[0]);
+    news = look_by_sleep(&c);
+    assert_true(news.of_unwatched && !news.of_watched);
+    take_from(&c.port.own[0]);
+    send_to(&c, &c.port.own[1]);
+    news = look_by_sleep(&c);
+    assert_true(news.of_watched && !news.of_unwatched);
+    close_context(&c);
+}
+
+static void alb_port_ready__does_not_ask_what_a_sleep_has_told(void **state)
+{
+    struct context c;
+    open_context(&c);
+    find_often(&c, &c.port.own[0]);
+    forget_wakes(&c);
+    struct alb_port_news news = look_by_sleep(&c);
+    c.port.own[0].rx_was_full = true;
+    send_to(&c, &c.port.own[0]);
+    send_to(&c, &c.port.own[1]);
+    assert_false(is_ready_by(&c, &news, &c.port.own[0]));
+    assert_false(is_ready_by(&c, &news, &c.port.own[1]));
+    assert_false(c.port.own[0].rx_was_full); // it was empty, and so nothing in it is from before
+    assert_int_equal(c.port.own[0].empty_at, news.looked_at);
+    news.of_watched = true;
+    assert_true(is_ready_by(&c, &news, &c.port.own[1]));
+    news.of_watched = false;
+    news.unwatched = NULL; // another one by now: the sleep did not look at it
+    assert_true(is_ready_by(&c, &news, &c.port.own[0]));
+    assert_true(is_ready_by(&c, &news, &c.port.own[1]));
+    news.is_known = false;
+    assert_true(is_ready_by(&c, &news, &c.port.own[0]));
+    close_context(&c);
+}
+
 static void *sleep_long(void *context)
 {
     alb_port_sleep(&((struct context *)context)->port, alb_clock_now() + LONG_NS, false);
@@ -173,6 +229,8 @@ int main(void)
         cmocka_unit_test(alb_port_note_found__busy_socket_is_seen_and_wakes),
         cmocka_unit_test(alb_port_note_found__another_takes_its_place),
         cmocka_unit_test(alb_port_note_found__turns_change_nothing),
+        cmocka_unit_test(alb_port_sleep__tells_where_something_is),
+        cmocka_unit_test(alb_port_ready__does_not_ask_what_a_sleep_has_told),
         cmocka_unit_test(alb_port_note_found__ends_a_sleep),
         cmocka_unit_test(alb_port_set_interfaces__without_descriptors),
     };
