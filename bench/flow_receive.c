@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LOOK_EVERY_NS ALB_NS_PER_MS // at clock and meetings, when polling
+#define LOOK_EVERY_NS (10 * ALB_NS_PER_MS) // at the meetings: a system call for each
 
 struct receiver {
     const struct alb_flow_options *options;
