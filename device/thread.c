@@ -220,6 +220,7 @@ static void turn(struct state *state)
     alb_time now = alb_clock_now();
     try_front(state, now); // a program that polls is reached by that port, too
     look_at_links(state, now);
+    alb_engine_note_host_load(state->device->engine, alb_cores_load(&state->device->cores, now));
     if (is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now)) {
         state->was_watching = true;
         state->news.is_known = false;

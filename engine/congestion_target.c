@@ -13,6 +13,8 @@ enum {
     LONG_QUEUE_PART = 4, // of a long path's round trip is what its queue may last for
     LONG_SAME_PART = 64, // of it make no other path
     LONG_OTHER_PART = 4, // of it do
+
+    HOST_LOAD_MAX = 4 * ALB_HOST_LOAD_ONE,
 };
 
 bool alb_rtt_target_is_long(const struct alb_congestion *congestion, uint32_t ns)
@@ -28,9 +30,17 @@ uint64_t alb_rtt_target_long_ns(const struct alb_congestion *congestion)
     return alb_rtt_target_is_long(congestion, base_ns) ? base_ns : 0;
 }
 
+// Where threads wait for processors, all that passes through the host takes longer, and with less under way at a time
+// takes more of them.
+static uint64_t host_target_ns(const struct alb_congestion *congestion)
+{
+    uint64_t load = ALB_MAX(congestion->window.host_load, ALB_HOST_LOAD_ONE);
+    return congestion->config->rtt_target_ns * ALB_MIN(load, (uint64_t)HOST_LOAD_MAX) / ALB_HOST_LOAD_ONE;
+}
+
 uint64_t alb_rtt_target_room_ns(const struct alb_congestion *congestion)
 {
-    uint64_t ns = ALB_MAX(congestion->config->rtt_target_ns, alb_rtt_target_long_ns(congestion) / LONG_QUEUE_PART);
+    uint64_t ns = ALB_MAX(host_target_ns(congestion), alb_rtt_target_long_ns(congestion) / LONG_QUEUE_PART);
     int level = congestion->window.level;
     ns = level < 0 ? ALB_MAX(ns >> -level, 1ull) : ns << level;
     uint32_t share = alb_rtt_target_share(&congestion->window);
@@ -95,7 +105,7 @@ void alb_rtt_target_adapt(struct alb_congestion *congestion, bool is_slow, bool 
     w->overflow_rounds++;
     if (has_overflowed && w->overflow_rounds >= OVERFLOW_ROUNDS) {
         w->overflow_rounds = 0;
-        w->overflows++;
+        w->overflows += w->overflows < OVERFLOWS;
     }
     if (++w->level_rounds >= LEVEL_ROUNDS) {
         w->level_floor = ALB_LEVEL_MIN;

@@ -386,6 +386,7 @@ static void on_ack(struct alb_congestion *congestion, const struct alb_ack *ack,
     w->lost = ALB_MIN(w->lost + ack->lost, COUNT_MAX);
     w->limited |= ack->limited;
     w->share = ack->share;
+    w->host_load = ack->host_load;
     if (ack->rtt_ns != 0)
         take_sample(congestion, ack->rtt_ns, ack->back_ns, now);
     start_slowly(congestion, ack);

@@ -51,6 +51,7 @@ void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time n
         .marked = live->news_marked,
         .lost = live->news_lost,
         .share = live->share,
+        .host_load = atomic_load_explicit(&live->engine->host_load, memory_order_relaxed),
     };
     alb_congestion_on_ack(live->engine->congestion, &live->congestion, &ack, now);
     live->window_limited = false;

@@ -248,6 +248,12 @@ void alb_engine_tick(struct alb_engine *engine, alb_time now)
     }
 }
 
+void alb_engine_note_host_load(struct alb_engine *engine, uint32_t load)
+{
+    atomic_store_explicit(&engine->host_load, (uint8_t)ALB_MIN(load, (uint32_t)ALB_HOST_LOAD_MAX),
+                          memory_order_relaxed);
+}
+
 void alb_engine_set_now(struct alb_engine *engine, alb_time now)
 {
     engine->now = now;

@@ -145,6 +145,12 @@ bool alb_engine_bell_is_rung(const struct alb_engine *engine);
 // Serves every queue pair whose bell has rung.
 void alb_engine_bells(struct alb_engine *engine, alb_time now);
 
+// [any thread] How many threads want to run for each processor of the host, in parts of ALB_HOST_LOAD_ONE: with more
+// than one each of them waits, and what waits for them is no congestion of the network. Until it is told: one.
+#define ALB_HOST_LOAD_ONE 8
+#define ALB_HOST_LOAD_MAX UINT8_MAX
+void alb_engine_note_host_load(struct alb_engine *engine, uint32_t load);
+
 // Tells the time to control calls that have no argument for it. All calls above that have one tell it, too.
 void alb_engine_set_now(struct alb_engine *engine, alb_time now);
 

@@ -54,6 +54,7 @@ struct alb_engine {
     struct alb_pacer pacer; // of unreliable traffic
     struct alb_list events;
     struct alb_qp *_Atomic bells; // stack of queue pairs whose bell has rung
+    _Atomic uint8_t host_load;    // 0: not told
     const struct alb_loss_ops *loss;
     const struct alb_congestion_ops *congestion;
     const struct alb_path_ops *path;

@@ -94,14 +94,15 @@ struct alb_delay_window {
     uint16_t ample_rounds;        // in a row with more than an even share
     uint16_t level_rounds;        // since the target was doubled or halved
     uint16_t overflow_rounds;     // since losses counted as an overflow
-    uint8_t overflows;
+    uint8_t overflows : 4;
+    uint8_t drain_rounds : 4; // left; 0: there is no drain now
     int8_t level_floor; // the least that it may be
     int8_t level;       // how often it is doubled
 
     bool limited;         // this round
     uint8_t share;        // reported last (ALB_CSA_SHARE_EVEN)
+    uint8_t host_load;    // of it, in parts of ALB_HOST_LOAD_ONE; 0: not known
     uint8_t young_rounds; // with a full window, up to the first drain
-    uint8_t drain_rounds; // left; 0: there is no drain now
     uint8_t paced_rounds; // left; 0: the path's queue has room for what reports let go
     // Means nothing after a rest:
     uint32_t before_ns; // of samples that came at another time than the newest, the newest
@@ -141,6 +142,7 @@ struct alb_ack {
     uint32_t back_ns;         // of it, what reports have waited on their way back, where nothing of ours waits
     uint32_t packets, marked; // packets that have come since its last report, and those with an ECN mark
     uint32_t lost;            // packets that are settled as lost since then
+    uint8_t host_load;        // alb_engine_note_host_load
     uint8_t share; // how strongly to answer signs of congestion (ALB_CSA_SHARE_EVEN); 0: not given, as to the only one
 };
 

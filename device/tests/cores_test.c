@@ -4,6 +4,10 @@
 
 #include "base/tests/test.h"
 
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 static void alb_cores_parse_runnable__text(void **state)
 {
     assert_int_equal(alb_cores_parse_runnable("0.20 0.18 0.12 1/80 11206\n"), 1);
@@ -35,12 +39,51 @@ static void alb_cores_has_free__looks_once_a_millisecond(void **state)
     alb_cores_fini(&cores);
 }
 
+// In place of /proc/loadavg.
+static void write_runnable(struct alb_cores *cores, uint32_t runnable)
+{
+    char text[32];
+    int length = snprintf(text, sizeof(text), "0.00 0.00 0.00 %u/999 1\n", runnable);
+    assert_int_equal(pwrite(cores->loadavg_fd, text, (size_t)length, 0), length);
+}
+
+static void alb_cores_load__is_a_mean_for_each_processor(void **state)
+{
+    struct alb_cores cores;
+    alb_cores_init(&cores);
+    close(cores.loadavg_fd);
+    cores.loadavg_fd = memfd_create("loadavg", MFD_CLOEXEC);
+    cores.online = 2;
+    alb_time now = 1000 * ALB_NS_PER_MS;
+    write_runnable(&cores, 80);
+    assert_int_equal(alb_cores_load(&cores, now), ALB_HOST_LOAD_MAX);
+    write_runnable(&cores, 8);
+    assert_int_equal(alb_cores_load(&cores, now += 200 * ALB_NS_PER_MS), 4 * ALB_HOST_LOAD_ONE);
+    write_runnable(&cores, 4);
+    assert_int_equal(alb_cores_load(&cores, now + 9 * ALB_NS_PER_MS), 4 * ALB_HOST_LOAD_ONE); // does not look again yet
+    assert_int_equal(alb_cores_load(&cores, now += 100 * ALB_NS_PER_MS), 3 * ALB_HOST_LOAD_ONE);
+    write_runnable(&cores, 1); // no less than one
+    assert_int_equal(alb_cores_load(&cores, now += 100 * ALB_NS_PER_MS), 2 * ALB_HOST_LOAD_ONE);
+    assert_int_equal(alb_cores_load(&cores, now += 1000 * ALB_NS_PER_MS), ALB_HOST_LOAD_ONE);
+    alb_cores_fini(&cores);
+}
+
+static void alb_cores_load__unknown_is_one(void **state)
+{
+    struct alb_cores cores;
+    alb_cores_init(&cores);
+    alb_cores_fini(&cores);
+    assert_int_equal(alb_cores_load(&cores, 1000), ALB_HOST_LOAD_ONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_cores_parse_runnable__text),
         cmocka_unit_test(alb_cores_has_free__unknown_means_no),
         cmocka_unit_test(alb_cores_has_free__looks_once_a_millisecond),
+        cmocka_unit_test(alb_cores_load__is_a_mean_for_each_processor),
+        cmocka_unit_test(alb_cores_load__unknown_is_one),
     };
     return cmocka_run_group_tests_name("cores", tests, NULL, NULL);
 }

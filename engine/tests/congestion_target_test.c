@@ -45,6 +45,19 @@ static void target__is_what_is_configured(void **state)
     assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS); // a short path changes nothing
 }
 
+static void target__is_longer_on_a_busy_host(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    congestion->window.host_load = ALB_HOST_LOAD_ONE / 2; // not everything is in use
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS);
+    congestion->window.host_load = ALB_HOST_LOAD_ONE * 5 / 2;
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS * 5 / 2);
+    congestion->window.host_load = ALB_HOST_LOAD_MAX;
+    assert_int_equal(alb_rtt_target_ns(congestion), 4 * TARGET_NS);
+    congestion->window.share = ALB_CSA_SHARE_EVEN * 2; // who has more than others answers for it all the same
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS);
+}
+
 static void target__is_doubled_where_it_is_missed(void **state)
 {
     struct alb_congestion *congestion = *state;
@@ -184,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(target__is_what_is_configured),
+        TEST(target__is_longer_on_a_busy_host),
         TEST(target__is_doubled_where_it_is_missed),
         TEST(target__is_halved_where_the_queue_overflows_first),
         TEST(target__is_not_halved_below_what_was_too_short),

@@ -438,6 +438,7 @@ static void window__stays_within_its_bounds_whatever_comes(void **state)
                               any[3],
                               any[0],
                               any[2] >> (random >> 24 & 31),
+                              (uint8_t)(random >> 32),
                               (uint8_t)(random >> 40)};
         window->on_ack(&c, &ack, now);
         assert_in_range(c.window_bytes, config.window_min_bytes, config.window_max_bytes);

@@ -20,6 +20,26 @@ static void window__lets_one_segment_go_in_any_case(void **state)
     assert_true(alb_assoc_permits(live, 50000));
 }
 
+static void use_window(struct alb_engine_config *config)
+{
+    config->congestion = "window";
+}
+
+static void landed__tells_the_policy_how_busy_the_host_is(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_window, NULL);
+    struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
+    alb_csa_note_landed(live, 0, 1000);
+    assert_int_equal(live->congestion.window.host_load, 0); // not told yet
+    alb_engine_note_host_load(c->engines[0], 3 * ALB_HOST_LOAD_ONE);
+    alb_csa_note_landed(live, 0, 2000);
+    assert_int_equal(live->congestion.window.host_load, 3 * ALB_HOST_LOAD_ONE);
+    alb_engine_note_host_load(c->engines[0], 1000 * ALB_HOST_LOAD_ONE);
+    alb_csa_note_landed(live, 0, 3000);
+    assert_int_equal(live->congestion.window.host_load, ALB_HOST_LOAD_MAX);
+    csa_pair_free(c);
+}
+
 static void use_dcqcn(struct alb_engine_config *config)
 {
     config->congestion = "dcqcn";
@@ -48,6 +68,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(window__lets_one_segment_go_in_any_case),
+        cmocka_unit_test(landed__tells_the_policy_how_busy_the_host_is),
         cmocka_unit_test(flow__of_a_paced_sender_is_what_leaves_in_a_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
