@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #define LOOK_INTERVAL_NS ALB_NS_PER_MS
-#define LOOK_BUSY_NS     (4 * ALB_NS_PER_MS) // while none was free: each look costs as much as a message
+#define LOOK_BUSY_NS     (4 * ALB_NS_PER_MS) // where none is soon: a look costs as much as a message
+#define LOAD_BUSY        (2 * ALB_HOST_LOAD_ONE)
 
 #define LOAD_INTERVAL_NS (10 * ALB_NS_PER_MS)
 #define LOAD_SPAN_NS     (200 * ALB_NS_PER_MS)
@@ -81,9 +82,14 @@ static bool is_older(const struct alb_cores *cores, alb_time now, alb_time span)
     return cores->looked_at == 0 || now - ALB_MIN(cores->looked_at, now) >= span;
 }
 
+static uint32_t load_of(const struct alb_cores *cores)
+{
+    return (uint32_t)(cores->load_sum / LOAD_PRECISION);
+}
+
 bool alb_cores_has_free(struct alb_cores *cores, alb_time now)
 {
-    if (is_older(cores, now, cores->is_one_free ? LOOK_INTERVAL_NS : LOOK_BUSY_NS))
+    if (is_older(cores, now, load_of(cores) < LOAD_BUSY ? LOOK_INTERVAL_NS : LOOK_BUSY_NS))
         look(cores, now);
     return cores->is_one_free;
 }
@@ -92,5 +98,5 @@ uint32_t alb_cores_load(struct alb_cores *cores, alb_time now)
 {
     if (is_older(cores, now, LOAD_INTERVAL_NS))
         look(cores, now);
-    return (uint32_t)(cores->load_sum / LOAD_PRECISION);
+    return load_of(cores);
 }

@@ -68,6 +68,25 @@ static void alb_cores_load__is_a_mean_for_each_processor(void **state)
     alb_cores_fini(&cores);
 }
 
+static void alb_cores_has_free__looks_less_often_on_a_busy_host(void **state)
+{
+    struct alb_cores cores;
+    alb_cores_init(&cores);
+    close(cores.loadavg_fd);
+    cores.loadavg_fd = memfd_create("loadavg", MFD_CLOEXEC);
+    cores.online = cores.usable = 2;
+    write_runnable(&cores, 3); // one too many for a moment is not busy yet
+    assert_false(alb_cores_has_free(&cores, ALB_NS_PER_S));
+    write_runnable(&cores, 2);
+    assert_true(alb_cores_has_free(&cores, ALB_NS_PER_S + ALB_NS_PER_MS));
+    write_runnable(&cores, 4);
+    assert_false(alb_cores_has_free(&cores, 2 * ALB_NS_PER_S));
+    write_runnable(&cores, 2);
+    assert_false(alb_cores_has_free(&cores, 2 * ALB_NS_PER_S + 4 * ALB_NS_PER_MS - 1));
+    assert_true(alb_cores_has_free(&cores, 2 * ALB_NS_PER_S + 4 * ALB_NS_PER_MS));
+    alb_cores_fini(&cores);
+}
+
 static void alb_cores_load__unknown_is_one(void **state)
 {
     struct alb_cores cores;
@@ -82,6 +101,7 @@ int main(void)
         cmocka_unit_test(alb_cores_parse_runnable__text),
         cmocka_unit_test(alb_cores_has_free__unknown_means_no),
         cmocka_unit_test(alb_cores_has_free__looks_once_a_millisecond),
+        cmocka_unit_test(alb_cores_has_free__looks_less_often_on_a_busy_host),
         cmocka_unit_test(alb_cores_load__is_a_mean_for_each_processor),
         cmocka_unit_test(alb_cores_load__unknown_is_one),
     };
