@@ -17,8 +17,7 @@ void alb_cores_init(struct alb_cores *cores);
 void alb_cores_fini(struct alb_cores *cores);
 
 // True if no more threads want to run on this machine than this process may use cores, the calling one counted. Looks
-// at most once
-// a millisecond, and less often where two or more want to run for each core.
+// at most once a millisecond, and less often where two or more want to run for each core.
 bool alb_cores_has_free(struct alb_cores *cores, alb_time now);
 
 // How many threads want to run, for each processor of this machine, in parts of ALB_HOST_LOAD_ONE: a mean over a fifth
