@@ -23,9 +23,9 @@ struct alb_csa_rest_out {
 };
 
 // Packets that continue the one just filled, in the same burst: at most packets_max of them, as long as the burst is
-// shorter than burst_bytes and the stream's turn lasts; *data_bytes is what the burst has, and grows. Returns how many
-// there are. The packet is closed.
-uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, uint32_t burst_bytes,
+// shorter than *burst_bytes, which becomes more where the message then ends with it, and the stream's turn lasts;
+// *data_bytes is what the burst has, and grows. Returns how many there are. The packet is closed.
+uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, uint32_t *burst_bytes,
                          uint32_t *data_bytes);
 
 // csa_answer.c: what is left of the answer to a READ. False: the segment with that PSN begins or ends it, or belongs to

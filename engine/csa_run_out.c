@@ -178,7 +178,20 @@ static void resume_later(struct alb_stream_out *out, uint32_t packets)
     alb_line_go_on(out);
 }
 
-uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, uint32_t burst_bytes,
+// How long a burst is that has the rest of a message, too; 0: longer than the window, or than what a path that is only
+// tried should have. In two bursts, on two paths, the
+// message would take twice the system calls, and what comes with the first one would keep a program's poll from finding
+// the second (LESSONS 145).
+static uint32_t to_its_end(const struct alb_csa_packet *packet, const struct alb_csa_rest_out *rest,
+                           uint32_t data_bytes, uint32_t cost_bytes)
+{
+    const struct alb_assoc_live *live = packet->live;
+    uint64_t bytes = data_bytes + (uint64_t)(rest->packets - rest->k) * cost_bytes;
+    bool is_good = alb_path_load(live->paths, packet->flow.path)->state == ALB_PATH_GOOD;
+    return is_good && bytes <= live->congestion.window_bytes ? (uint32_t)bytes : 0;
+}
+
+uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, uint32_t *burst_bytes,
                          uint32_t *data_bytes)
 {
     struct alb_stream_out *out = packet->filled_by;
@@ -188,12 +201,13 @@ uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, ui
     if (turn == 0 || !begin(packet, out, &run))
         return 0;
     uint32_t cost_bytes = run.rest.segment_bytes + ALB_CSA_SEGMENT_OVERHEAD;
-    while (count < ALB_MIN(packets_max, turn) && *data_bytes < burst_bytes && goes_on(&run.rest) &&
+    *burst_bytes = ALB_MAX(*burst_bytes, to_its_end(packet, &run.rest, *data_bytes, cost_bytes));
+    while (count < ALB_MIN(packets_max, turn) && *data_bytes < *burst_bytes && goes_on(&run.rest) &&
            add(packet, &run, cost_bytes)) {
         *data_bytes += cost_bytes;
         count++;
     }
-    if (*data_bytes >= burst_bytes || alb_tx_burst_is_full(packet->builder))
+    if (*data_bytes >= *burst_bytes || alb_tx_burst_is_full(packet->builder))
         resume_later(out, turn - count);
     if (count == 0)
         return 0;

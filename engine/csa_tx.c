@@ -296,7 +296,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
             burst_bytes = alb_path_burst_bytes(live->paths, packet.flow.path, live->congestion.window_bytes);
         if (alb_csa_turn_is_over(live, now))
             break;
-        i += alb_csa_run_out(&packet, builder->tx->burst_segments_max - i - 1, burst_bytes, &data_bytes);
+        i += alb_csa_run_out(&packet, builder->tx->burst_segments_max - i - 1, &burst_bytes, &data_bytes);
         if (data_bytes >= burst_bytes)
             break;
     }

@@ -295,9 +295,10 @@ struct turns {
     struct alb_qp *qps[TURNS_QPS][2];
 };
 
-static void begin_turns(struct turns *t, uint32_t qps, uint32_t segments, uint32_t window_segments)
+static void begin_turns_over(struct turns *t, void (*change)(struct alb_engine_config *config), uint32_t qps,
+                             uint32_t segments, uint32_t window_segments)
 {
-    t->c = csa_pair_new(NULL, NULL);
+    t->c = csa_pair_new(change, NULL);
     csa_pair_greet(t->c);
     csa_pair_live(t->c, 0)->congestion.window_bytes = window_segments * CSA_PAIR_CHARGE;
     for (uint32_t i = 0; i < qps; i++) {
@@ -306,6 +307,11 @@ static void begin_turns(struct turns *t, uint32_t qps, uint32_t segments, uint32
             pair_ask(t->c->pair, t->qps[i][0], ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 0, segments * CSA_PAIR_SEGMENT),
             0);
     }
+}
+
+static void begin_turns(struct turns *t, uint32_t qps, uint32_t segments, uint32_t window_segments)
+{
+    begin_turns_over(t, NULL, qps, segments, window_segments);
 }
 
 static void end_turns(struct turns *t, uint32_t qps)
@@ -386,6 +392,51 @@ static void turn__leaves_the_others_their_share_of_the_window(void **state)
     end_turns(&t, 3);
 }
 
+// ---- bursts ---------------------------------------------------------------------------------------------------------
+
+static void use_paths(struct alb_engine_config *config)
+{
+    config->path = "adaptive";
+    config->path_max = 4;
+}
+
+// How many of the next packets take one path, from *at on.
+static uint32_t burst_at(const struct turns *t, uint32_t *at, uint32_t sent)
+{
+    struct csa_seen seen;
+    csa_pair_look(t->c, 0, *at, &seen);
+    uint16_t path = seen.header.path;
+    uint32_t first = *at;
+    for (; *at < sent; (*at)++) {
+        csa_pair_look(t->c, 0, *at, &seen);
+        if (seen.header.path != path)
+            break;
+    }
+    return *at - first;
+}
+
+static void burst__has_a_whole_message(void **state)
+{
+    struct turns t;
+    uint32_t at = 0;
+    begin_turns_over(&t, use_paths, 1, 20, 20);
+    uint32_t sent = pair_send(t.c->pair, 0);
+    assert_int_equal(burst_at(&t, &at, sent), 20);
+    end_turns(&t, 1);
+}
+
+static void burst__is_its_path_s_part_of_the_window_of_a_longer_message(void **state)
+{
+    struct turns t;
+    uint32_t at = 0;
+    begin_turns_over(&t, use_paths, 1, 200, 80);
+    uint32_t sent = pair_send(t.c->pair, 0);
+    assert_int_equal(sent, 80);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(burst_at(&t, &at, sent), 20);
+    end_turns(&t, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +447,8 @@ int main(void)
         cmocka_unit_test(csa_run_out__many_messages_with_losses),
         cmocka_unit_test(csa_run_out__a_key_that_ends),
         cmocka_unit_test(csa_run_out__an_answer_whose_memory_goes),
+        cmocka_unit_test(burst__has_a_whole_message),
+        cmocka_unit_test(burst__is_its_path_s_part_of_the_window_of_a_longer_message),
         cmocka_unit_test(turn__is_a_run),
         cmocka_unit_test(turn__goes_on_in_the_next_burst),
         cmocka_unit_test(turn__goes_on_behind_its_first_packet),
