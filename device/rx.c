@@ -90,7 +90,9 @@ static uint32_t csa_control_bytes(const uint8_t *frame)
     }
 }
 
-enum asked { ASKED_OTHER, ASKED_WRITE, ASKED_FETCH };
+enum asked { ASKED_OTHER, ASKED_WRITE, ASKED_PART_OF_WRITE, ASKED_FETCH };
+
+#define CSA_FLAGS 7 // of a segment, from the beginning of its frame
 
 // The first segment of a CSA packet stands for all of them.
 static enum asked asked_by_csa(const uint8_t *bytes, uint32_t length)
@@ -100,13 +102,13 @@ static enum asked asked_by_csa(const uint8_t *bytes, uint32_t length)
         return ASKED_OTHER;
     while (at + 4 <= length && (step = csa_control_bytes(bytes + at)) != 0)
         at += step;
-    if (at + 4 > length || bytes[at] != ALB_CSA_REQUEST)
+    if (at + CSA_FLAGS >= length || bytes[at] != ALB_CSA_REQUEST)
         return ASKED_OTHER;
     switch (bytes[at + 1]) {
     case ALB_CSA_WRITE:
     case ALB_CSA_WRITE_IMM:
     case ALB_CSA_ATOMIC_WRITE:
-        return ASKED_WRITE;
+        return bytes[at + CSA_FLAGS] & ALB_CSA_LAST ? ASKED_WRITE : ASKED_PART_OF_WRITE;
     case ALB_CSA_READ:
     case ALB_CSA_CMP_SWAP:
     case ALB_CSA_FETCH_ADD:
@@ -122,14 +124,17 @@ static enum asked asked_by_roce(uint8_t opcode)
     if (!info || !(info->flags & ALB_OPCODE_REQUEST))
         return ASKED_OTHER;
     if (info->flags & (ALB_OPCODE_WRITE | ALB_OPCODE_ATOMIC_WRITE))
-        return ASKED_WRITE;
+        return info->flags & ALB_OPCODE_LAST ? ASKED_WRITE : ASKED_PART_OF_WRITE;
     return info->flags & (ALB_OPCODE_READ | ALB_OPCODE_ATOMIC) ? ASKED_FETCH : ASKED_OTHER;
 }
 
 static void count_one_sided(struct alb_rx *rx, const uint8_t *bytes, uint32_t length)
 {
     enum asked asked = rx->idents ? asked_by_roce(bytes[0]) : asked_by_csa(bytes, length);
-    rx->counts.writes += asked == ASKED_WRITE;
+    if (asked == ASKED_WRITE || asked == ASKED_PART_OF_WRITE) {
+        rx->counts.writes++;
+        rx->counts.is_amid_write = asked == ASKED_PART_OF_WRITE;
+    }
     rx->counts.fetches += asked == ASKED_FETCH;
 }
 

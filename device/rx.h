@@ -36,6 +36,7 @@ struct alb_rx_counts {
     uint64_t bytes;
     uint64_t writes;  // WRITE requests
     uint64_t fetches; // READ and atomic requests
+    bool is_amid_write; // the last packet of a WRITE that came was not its message's last one
 };
 
 struct alb_rx {

@@ -79,6 +79,7 @@ static void nap(struct state *state, alb_time now)
 
 struct taken {
     bool something, writes, fetches, is_bulk;
+    bool is_whole; // no WRITE began before it or goes on behind it
 };
 
 static struct taken taken_since(const struct alb_rx_counts *before, const struct alb_rx_counts *now)
@@ -88,6 +89,7 @@ static struct taken taken_since(const struct alb_rx_counts *before, const struct
         .writes = now->writes != before->writes,
         .fetches = now->fetches != before->fetches,
         .is_bulk = now->bytes - before->bytes >= BULK_BYTES,
+        .is_whole = !before->is_amid_write && !now->is_amid_write,
     };
 }
 
@@ -96,7 +98,7 @@ static alb_time answer_by(struct state *state, const struct taken *taken, alb_ti
 {
     if (!taken->something)
         return alb_memory_watch_took_nothing(&state->watch, now);
-    bool only_writes = taken->writes && !taken->fetches && !taken->is_bulk;
+    bool only_writes = taken->writes && !taken->fetches && taken->is_whole;
     return alb_memory_watch_took(&state->watch, only_writes, polled_at, now);
 }
 

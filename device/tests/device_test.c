@@ -103,6 +103,9 @@ static void alb_rx__counts_what_programs_do_not_hear_of(void **state)
     assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
     assert_true(counts_of(b).writes > 0);
     assert_int_equal(counts_of(b).fetches, 0);
+    side_write(a, b, 0, 200000);
+    assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+    assert_false(counts_of(b).is_amid_write);
     side_read(a, b, 0, 64);
     assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
     assert_true(counts_of(b).fetches > 0);

@@ -444,12 +444,43 @@ static void alb_edge__tells_how_long_a_datagram_may_have_lain_unread(void **stat
     end_close(b);
 }
 
+static void send_one_as(struct end *a, struct end *b, uint8_t opcode)
+{
+    struct alb_endpoint peer = end_endpoint(b);
+    end_add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 1, 8, 8);
+    *(uint8_t *)a->sender->tx.iov[0].iov_base = opcode;
+    end_send(a, 1);
+    end_receive_all(b);
+}
+
+static void alb_edge__tells_whether_a_write_goes_on(void **state)
+{
+    static const struct {
+        uint8_t opcode;
+        bool is_write, goes_on;
+    } steps[] = {
+        {ALB_RC_WRITE_FIRST, true, true}, {ALB_RC_SEND_ONLY, false, true},   {ALB_RC_WRITE_MIDDLE, true, true},
+        {ALB_RC_WRITE_LAST, true, false}, {ALB_RC_SEND_FIRST, false, false}, {ALB_RC_WRITE_FIRST, true, true},
+        {ALB_RC_WRITE_ONLY, true, false},
+    };
+    struct end *a = end_open("127.91.0.1"), *b = end_open("127.91.0.2");
+    for (size_t i = 0; i < ALB_COUNT(steps); i++) {
+        uint64_t writes = b->rx->counts.writes;
+        send_one_as(a, b, steps[i].opcode);
+        assert_int_equal(b->rx->counts.writes - writes, steps[i].is_write);
+        assert_int_equal(b->rx->counts.is_amid_write, steps[i].goes_on);
+    }
+    end_close(a);
+    end_close(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_edge__ipv4),
         cmocka_unit_test(alb_edge__ipv6),
         cmocka_unit_test(alb_edge__tells_how_long_a_datagram_may_have_lain_unread),
+        cmocka_unit_test(alb_edge__tells_whether_a_write_goes_on),
         cmocka_unit_test(alb_edge__hop_limit_ipv4),
         cmocka_unit_test(alb_edge__hop_limit_ipv6),
         cmocka_unit_test(alb_edge__without_gso),
