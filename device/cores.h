@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether a core is free: what decides if it is worth while, or even harmful, to spin.
+// Whether a core is free: what decides if it is worth while, or even harmful, to spin. And how many threads want each,
+// which makes everything slower and is no congestion.
 #pragma once
 
 #include "base/types.h"
