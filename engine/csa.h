@@ -119,6 +119,9 @@ struct alb_csa_packet;
 
 // Adds to the packet what is next of the request stream: a probe, a segment that was lost, a new one.
 enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now);
+// True if nothing is to be sent any more but the rest of a request that has begun, and that counts for no more than so
+// many bytes of the window.
+bool alb_csa_ends_within(const struct alb_csa *csa, uint64_t bytes);
 // True if the segment of the request that leaves now is to ask for a report. Counts the segment: a caller whose segment
 // does not leave restores requests.unasked_bytes. is_again: it left before; cost_bytes: what it counts toward the
 // window.

@@ -243,6 +243,16 @@ static bool is_followed(const struct alb_csa *csa)
            check(csa, next) == ALB_WC_SUCCESS;
 }
 
+bool alb_csa_ends_within(const struct alb_csa *csa, uint64_t bytes)
+{
+    if (csa->cursor == csa->started)
+        return false;
+    const struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->cursor);
+    uint32_t sent = (uint32_t)alb_psn_diff(csa->requests.next, wqe->first_psn);
+    uint64_t cost_bytes = wqe->segment_bytes + ALB_CSA_SEGMENT_OVERHEAD;
+    return (wqe->packets - ALB_MIN(sent, wqe->packets)) * cost_bytes <= bytes && !is_followed(csa);
+}
+
 // A report is asked for at the end of what there is to send, where a completion waits for it, and so often that the
 // window does not close for want of one, and the choice of paths is not blind.
 bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe, bool is_last, bool is_again,

@@ -5,7 +5,10 @@
 #include "engine/csa_run.h"
 #include "engine/impl.h"
 
-enum { NEWS_PATHS_MIN = 8 };
+enum {
+    NEWS_PATHS_MIN = 8,
+    NEWS_WAIT_BYTES = 65536,
+};
 
 void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames)
 {
@@ -269,6 +272,17 @@ static bool is_awaited(struct alb_assoc_live *live)
     return !in->is_open && in->cumulative == in->end && !in->is_overdue;
 }
 
+// What else is to be sent is the short end of a message, and leaves at once. What is said beside data goes with that: a
+// program that looks at memory polls no more once its own message is acknowledged (LESSONS 145).
+static bool news_may_wait(struct alb_assoc_live *live, alb_time now)
+{
+    struct alb_stream_out *out = alb_line_next(live);
+    if (!live->engine->config.sends_bursts || !out || out->is_response || live->ready.next != live->ready.prev ||
+        alb_csa_turn_is_over(live, now))
+        return false;
+    return alb_csa_ends_within(out->csa, ALB_MIN(alb_assoc_room_bytes(live), (uint64_t)NEWS_WAIT_BYTES));
+}
+
 enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
 {
     struct alb_assoc_live *live = ALB_CONTAINER_OF(source, struct alb_assoc_live, source);
@@ -305,7 +319,8 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     alb_csa_turn_choose(live, now);
     live->source.due = alb_csa_turn_due(live, now);
     live->paths_are_due |= data_bytes > 0 && wants_paths(live, now);
-    bool is_complete = add_control(live, &packet, now) && alb_mtu_send(&packet);
+    bool waits = data_bytes > 0 && news_may_wait(live, now);
+    bool is_complete = waits || (add_control(live, &packet, now) && alb_mtu_send(&packet));
     alb_csa_packet_close(&packet);
     if (!is_complete || fill == ALB_CSA_FILL_BATCH)
         return ALB_BUILD_FULL;

@@ -391,6 +391,45 @@ static void burst__a_path_gets_a_whole_one(void **state)
     csa_pair_free(c);
 }
 
+static void use_two_paths_in_bursts(struct alb_engine_config *config)
+{
+    use_two_paths(config);
+    config->sends_bursts = true;
+}
+
+// Side 1 owes a report when it answers with a message of so many segments, in bursts of five: in which of the packets
+// the report leaves.
+static uint32_t report_beside(struct csa_pair *c, uint32_t segments, uint32_t messages)
+{
+    struct csa_seen seen;
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 0, ALB_SEND_SIGNALED, 8);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    c->pair->hosts[1].tx.burst_segments_max = 5;
+    for (uint32_t i = 0; i < messages; i++)
+        ask(c, c->qps[1], segments * CSA_PAIR_SEGMENT);
+    uint32_t count = pair_send(c->pair, 1), found = UINT32_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        csa_pair_look(c, 1, i, &seen);
+        if (found == UINT32_MAX && seen.frames[seen.count - 1].type == ALB_CSA_REPORT)
+            found = i;
+    }
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 0, ALB_WC_SUCCESS);
+    csa_pair_free(c);
+    return found;
+}
+
+static void news__wait_for_the_end_of_a_short_message(void **state)
+{
+    enum { LONG = 100 };
+    assert_in_range(report_beside(csa_pair_new(use_two_paths_in_bursts, NULL), 12, 1), 11, 12);
+    assert_in_range(report_beside(csa_pair_new(use_two_paths_in_bursts, NULL), 12, 3), 4, 6); // others are behind it
+    assert_in_range(report_beside(csa_pair_new(use_two_paths_in_bursts, NULL), LONG, 1), 4, 6);
+    assert_in_range(report_beside(csa_pair_new(use_two_paths, NULL), 12, 1), 4, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +447,7 @@ int main(void)
         CSA_GREETED_TEST(paths__one_is_chosen_for_what_is_awaited),
         cmocka_unit_test(paths__no_frame_has_more_entries_than_there_are),
         cmocka_unit_test(burst__a_path_gets_a_whole_one),
+        cmocka_unit_test(news__wait_for_the_end_of_a_short_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
