@@ -133,6 +133,8 @@ static void count_one_sided(struct alb_rx *rx, const uint8_t *bytes, uint32_t le
     enum asked asked = rx->idents ? asked_by_roce(bytes[0]) : asked_by_csa(bytes, length);
     if (asked == ASKED_WRITE || asked == ASKED_PART_OF_WRITE) {
         rx->counts.writes++;
+        if (asked == ASKED_PART_OF_WRITE && !rx->counts.is_amid_write)
+            rx->counts.write_since = rx->counts.bytes;
         rx->counts.is_amid_write = asked == ASKED_PART_OF_WRITE;
     }
     rx->counts.fetches += asked == ASKED_FETCH;

@@ -36,7 +36,8 @@ struct alb_rx_counts {
     uint64_t bytes;
     uint64_t writes;  // WRITE requests
     uint64_t fetches; // READ and atomic requests
-    bool is_amid_write; // the last packet of a WRITE that came was not its message's last one
+    bool is_amid_write;   // the last packet of a WRITE that came was not its message's last one
+    uint64_t write_since; // bytes as they were when the last such message began, with what was received beside it
 };
 
 struct alb_rx {

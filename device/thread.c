@@ -27,6 +27,9 @@
 #define BULK_BYTES   16384
 #define BULK_SPIN_NS (30 * ALB_NS_PER_US)
 
+// The answer to a longer WRITE is not waited for: the peer wants to know what has come.
+#define LONG_WRITE_BYTES 131072
+
 // While a program polls, each nap is twice as long as the one before, but only so many times: on a virtual processor a
 // nap costs 30 us of another thread's time (LESSONS 45), and what is left to a poller that does not come back waits for
 // the end of the nap.
@@ -79,17 +82,18 @@ static void nap(struct state *state, alb_time now)
 
 struct taken {
     bool something, writes, fetches, is_bulk;
-    bool is_whole; // no WRITE began before it or goes on behind it
+    bool is_whole; // no WRITE goes on behind it, nor is one that began before it long
 };
 
 static struct taken taken_since(const struct alb_rx_counts *before, const struct alb_rx_counts *now)
 {
+    uint64_t since = before->is_amid_write ? now->write_since : before->bytes;
     return (struct taken){
         .something = now->bytes != before->bytes,
         .writes = now->writes != before->writes,
         .fetches = now->fetches != before->fetches,
         .is_bulk = now->bytes - before->bytes >= BULK_BYTES,
-        .is_whole = !before->is_amid_write && !now->is_amid_write,
+        .is_whole = !now->is_amid_write && now->bytes - since < LONG_WRITE_BYTES,
     };
 }
 

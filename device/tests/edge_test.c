@@ -464,11 +464,15 @@ static void alb_edge__tells_whether_a_write_goes_on(void **state)
         {ALB_RC_WRITE_ONLY, true, false},
     };
     struct end *a = end_open("127.91.0.1"), *b = end_open("127.91.0.2");
+    uint64_t since = 0;
     for (size_t i = 0; i < ALB_COUNT(steps); i++) {
         uint64_t writes = b->rx->counts.writes;
+        bool was_amid = b->rx->counts.is_amid_write;
         send_one_as(a, b, steps[i].opcode);
         assert_int_equal(b->rx->counts.writes - writes, steps[i].is_write);
         assert_int_equal(b->rx->counts.is_amid_write, steps[i].goes_on);
+        since = steps[i].goes_on && !was_amid ? b->rx->counts.bytes : since;
+        assert_int_equal(b->rx->counts.write_since, since);
     }
     end_close(a);
     end_close(b);
