@@ -93,7 +93,7 @@ void alb_port_close(struct alb_port *port)
     port->has_front = false;
 }
 
-static void note_empty(struct alb_socket *sock, alb_time at)
+static void mark_empty(struct alb_socket *sock, alb_time at)
 {
     sock->rx_was_full = false;
     sock->empty_at = ALB_MAX(sock->empty_at, at);
@@ -107,7 +107,7 @@ uint32_t alb_port_ready(struct alb_port *port, const struct alb_port_news *news,
     bool is_told = news && news->is_known && news->unwatched == unwatched;
     uint32_t ready_count = 0;
     if (unwatched && is_told && !news->of_unwatched)
-        note_empty(unwatched, news->looked_at);
+        mark_empty(unwatched, news->looked_at);
     else if (unwatched)
         ready[ready_count++] = unwatched;
     if (is_told && !news->of_watched)

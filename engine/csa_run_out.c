@@ -179,9 +179,8 @@ static void resume_later(struct alb_stream_out *out, uint32_t packets)
 }
 
 // How long a burst is that has the rest of a message, too; 0: longer than the window, or than what a path that is only
-// tried should have. In two bursts, on two paths, the
-// message would take twice the system calls, and what comes with the first one would keep a program's poll from finding
-// the second (LESSONS 145).
+// tried should have. In two bursts, on two paths, the message would take twice the system calls, and what comes with
+// the first one would keep a program's poll from finding the second (LESSONS 145).
 static uint32_t to_its_end(const struct alb_csa_packet *packet, const struct alb_csa_rest_out *rest,
                            uint32_t data_bytes, uint32_t cost_bytes)
 {
