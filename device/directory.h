@@ -7,7 +7,7 @@
 // Reading takes nothing on trust: another process's file and board may hold anything.
 #pragma once
 
-#include "device/board.h"
+#include "device/board_rows.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -32,11 +32,7 @@ void alb_directory_leave(struct alb_directory_entry *entry);
 struct alb_directory_board {
     struct alb_board_header header;      // as it was when it was mapped, checked
     const struct alb_board_header *live; // mapped for reading only: fresh counters, but nothing in there is checked
-    // header.peer_max and header.qp_max rows as they were when it was mapped; both NULL: another version of Albedo
-    // wrote it, counters cannot be read.
-    const struct alb_peer_stats *peers;
-    const struct alb_qp_stats *qps;
-    size_t peers_bytes, qps_bytes;
+    struct alb_board_rows rows;          // as they were when it was mapped; none: another version of Albedo wrote them
 };
 
 struct alb_directory {

@@ -75,50 +75,6 @@ static bool validate(struct alb_directory_board *board)
            take_text(header->faults, sizeof(header->faults));
 }
 
-// Copies the parts of a file that have ever been written. Looking at the rest through a mapping would fill it with
-// zeros, page by page, and charge them to the other process.
-static void read_written(int fd, uint64_t offset, uint8_t *to, size_t bytes)
-{
-    uint64_t end = offset + bytes, at = offset;
-    while (at < end) {
-        off_t data = lseek(fd, (off_t)at, SEEK_DATA);
-        off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
-        if (hole <= data || (uint64_t)data >= end)
-            return;
-        size_t part = (size_t)(ALB_MIN((uint64_t)hole, end) - (uint64_t)data);
-        ssize_t got = pread(fd, to + ((uint64_t)data - offset), part, data);
-        if (got <= 0)
-            return;
-        at = (uint64_t)data + (uint64_t)got;
-    }
-}
-
-// A copy of a table of so many rows between these offsets; NULL: it does not fit there, or there is no memory.
-static void *read_table(int fd, uint64_t offset, uint64_t end, uint32_t rows, size_t row_bytes, size_t *bytes)
-{
-    if (offset < sizeof(struct alb_board_header) || offset > end || rows == 0 || (end - offset) / row_bytes < rows)
-        return NULL;
-    *bytes = rows * row_bytes;
-    void *table = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (table == MAP_FAILED)
-        return NULL;
-    read_written(fd, offset, table, *bytes);
-    return table;
-}
-
-static bool read_rows(int fd, uint64_t file_bytes, struct alb_directory_board *board)
-{
-    const struct alb_board_header *header = &board->header;
-    if (!has_our_counters(header))
-        return true;
-    board->peers = read_table(fd, header->peer_offset, file_bytes, header->peer_max, sizeof(struct alb_peer_stats),
-                              &board->peers_bytes);
-    if (board->peers)
-        board->qps = read_table(fd, header->qp_offset, header->peer_offset, header->qp_max, sizeof(struct alb_qp_stats),
-                                &board->qps_bytes);
-    return board->qps != NULL;
-}
-
 // Maps an open file, if its size is one that cannot change and holds at least the header.
 static bool map(int fd, uint64_t device, uint64_t inode, struct alb_directory_board *board)
 {
@@ -133,7 +89,8 @@ static bool map(int fd, uint64_t device, uint64_t inode, struct alb_directory_bo
     if (memory == MAP_FAILED)
         return false;
     board->live = memory;
-    if (validate(board) && read_rows(fd, (uint64_t)status.st_size, board))
+    if (validate(board) && (!has_our_counters(&board->header) ||
+                            alb_board_rows_read(fd, (uint64_t)status.st_size, &board->header, &board->rows)))
         return true;
     alb_directory_unmap(board);
     return false;
@@ -156,10 +113,7 @@ void alb_directory_unmap(struct alb_directory_board *board)
 {
     if (board->live)
         munmap((void *)(uintptr_t)board->live, sizeof(*board->live));
-    if (board->qps)
-        munmap((void *)(uintptr_t)board->qps, board->qps_bytes);
-    if (board->peers)
-        munmap((void *)(uintptr_t)board->peers, board->peers_bytes);
+    alb_board_rows_release(&board->rows);
     *board = (struct alb_directory_board){0};
 }
 

@@ -176,36 +176,35 @@ static void write_peer(const struct alb_board_header *header, const struct alb_p
     fputs("]}", to);
 }
 
-static void write_peers(const struct alb_board_header *header, const struct alb_peer_stats *peers, FILE *to)
+static void write_peers(const struct alb_board_header *header, const struct alb_board_rows *rows, FILE *to)
 {
     bool is_first = true;
     fputs(", \"peers\": [", to);
-    for (uint32_t i = 0; i < header->peer_max; i++) {
-        if (!peers[i].is_known)
+    for (uint32_t i = 0; i < rows->peer_count; i++) {
+        if (!rows->peers[i].is_known)
             continue;
         fputs(is_first ? "" : ", ", to);
-        write_peer(header, &peers[i], to);
+        write_peer(header, &rows->peers[i], to);
         is_first = false;
     }
     putc(']', to);
 }
 
-static void write_qps(const struct alb_board_header *header, const struct alb_qp_stats *qps, FILE *to)
+static void write_qps(const struct alb_board_rows *rows, FILE *to)
 {
     bool is_first = true;
     fputs(", \"queue_pairs\": [", to);
-    for (uint32_t i = 0; qps && i < header->qp_max; i++) {
-        if (qps[i].qpn == 0)
+    for (uint32_t i = 0; i < rows->qp_count; i++) {
+        if (rows->qps[i].qpn == 0)
             continue;
         fputs(is_first ? "" : ", ", to);
-        write_qp(&qps[i], to);
+        write_qp(&rows->qps[i], to);
         is_first = false;
     }
     putc(']', to);
 }
 
-void alb_report_write(const struct alb_board_header *header, const struct alb_peer_stats *peers,
-                      const struct alb_qp_stats *qps, FILE *to)
+void alb_report_write(const struct alb_board_header *header, const struct alb_board_rows *rows, FILE *to)
 {
     char text[ALB_ADDR_TEXT_MAX];
     fprintf(to, "{\"pid\": %d, \"program\": ", header->pid);
@@ -218,11 +217,11 @@ void alb_report_write(const struct alb_board_header *header, const struct alb_pe
         fprintf(to, "%s\"%s\"", i > 0 ? ", " : "", alb_addr_format(&header->addresses[i], text));
     fputs("], \"faults\": ", to);
     write_text(header->faults, to);
-    if (peers && qps) {
+    if (rows->qps) {
         write_all_counters(header, to);
-        write_peers(header, peers, to);
+        write_peers(header, rows, to);
     }
-    write_qps(header, qps, to);
+    write_qps(rows, to);
     fputs("}\n", to);
 }
 
@@ -233,12 +232,27 @@ static bool is_no_plain_file(const char *name)
     return lstat(name, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
+static void write_board(const struct alb_board *board, FILE *file)
+{
+    struct alb_board_rows rows;
+    if (board->fd >= 0 && alb_board_rows_read(board->fd, board->bytes, board->header, &rows)) {
+        alb_report_write(board->header, &rows, file);
+        alb_board_rows_release(&rows);
+        return;
+    }
+    rows = (struct alb_board_rows){.peers = board->peers,
+                                   .peer_count = board->header->peer_max,
+                                   .qps = board->qps,
+                                   .qp_count = board->header->qp_max};
+    alb_report_write(board->header, &rows, file);
+}
+
 // Writes and closes it. False, with errno, if some of it is missing.
 static bool write_and_close(const struct alb_board *board, FILE *file)
 {
     if (!file)
         return false;
-    alb_report_write(board->header, board->peers, board->qps, file);
+    write_board(board, file);
     bool is_whole = fflush(file) == 0 && !ferror(file);
     return fclose(file) == 0 && is_whole;
 }

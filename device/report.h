@@ -3,14 +3,12 @@
 // running devices like that, and a device writes its own one when it closes (ALBEDO_STATS).
 #pragma once
 
-#include "device/board.h"
+#include "device/board_rows.h"
 
 #include <stdio.h>
 
-// Writes the object and a newline. Rows that are NULL: a board of another version of Albedo, of which no counters are
-// written.
-void alb_report_write(const struct alb_board_header *header, const struct alb_peer_stats *peers,
-                      const struct alb_qp_stats *qps, FILE *to);
+// Writes the object and a newline. No rows: a board of another version of Albedo, of which no counters are written.
+void alb_report_write(const struct alb_board_header *header, const struct alb_board_rows *rows, FILE *to);
 
 // The path MTU that packets to the peer are made for, in bytes.
 uint32_t alb_report_path_mtu(const struct alb_peer_stats *peer);

@@ -172,7 +172,7 @@ static void print_board(const struct alb_directory_board *board, bool show_zeros
     if (strcmp(header->faults, "none") != 0 && header->faults[0] != '\0')
         printf(", faults %s", header->faults);
     puts("");
-    if (board->qps == NULL) {
+    if (board->rows.qps == NULL) {
         puts("  another version of Albedo: its counters cannot be read");
         return;
     }
@@ -184,13 +184,13 @@ static void print_board(const struct alb_directory_board *board, bool show_zeros
                       alb_edge_counted(&board->live->edge_stats, (enum alb_edge_stat)i),
                       alb_edge_stat_text((enum alb_edge_stat)i), show_zeros);
     print_gaps(&board->live->device_stats);
-    for (uint32_t i = 0; i < header->peer_max; i++) {
-        if (board->peers[i].is_known)
-            print_peer(header, &board->peers[i], show_zeros);
+    for (uint32_t i = 0; i < board->rows.peer_count; i++) {
+        if (board->rows.peers[i].is_known)
+            print_peer(header, &board->rows.peers[i], show_zeros);
     }
-    for (uint32_t i = 0; i < header->qp_max; i++) {
-        if (board->qps[i].qpn != 0)
-            print_qp(&board->qps[i], show_zeros);
+    for (uint32_t i = 0; i < board->rows.qp_count; i++) {
+        if (board->rows.qps[i].qpn != 0)
+            print_qp(&board->rows.qps[i], show_zeros);
     }
 }
 
@@ -198,7 +198,7 @@ static void print_board(const struct alb_directory_board *board, bool show_zeros
 static void print_board_json(const struct alb_directory_board *board)
 {
     struct alb_board_header header = board->header;
-    if (board->qps != NULL) {
+    if (board->rows.qps != NULL) {
         header.device_stats = board->live->device_stats;
         header.edge_stats = board->live->edge_stats;
     }
@@ -207,7 +207,7 @@ static void print_board_json(const struct alb_directory_board *board)
     FILE *memory = open_memstream(&line, &size);
     if (memory == NULL)
         return;
-    alb_report_write(&header, board->peers, board->qps, memory);
+    alb_report_write(&header, &board->rows, memory);
     fclose(memory);
     if (size > 0)
         fwrite(line, 1, size - 1, stdout); // without its newline
