@@ -437,6 +437,27 @@ static void burst__is_its_path_s_part_of_the_window_of_a_longer_message(void **s
     end_turns(&t, 1);
 }
 
+// A message that the window has room for, while another one is under way and a path is due to be tried.
+static void burst__is_short_on_a_path_that_is_tried(void **state)
+{
+    enum { LONGEST = (ALB_PATH_TRY_BYTES + CSA_PAIR_CHARGE - 1) / CSA_PAIR_CHARGE };
+    struct turns t;
+    uint32_t at = 0;
+    begin_turns_over(&t, use_paths, 1, 20, 80);
+    struct alb_paths_out *paths = csa_pair_live(t.c, 0)->paths;
+    for (uint16_t path = 1; path < 4; path++)
+        alb_path_set_state(paths, path, ALB_PATH_LEFT);
+    uint32_t sent = pair_send(t.c->pair, 0);
+    assert_int_equal(burst_at(&t, &at, sent), 20);
+    assert_int_equal(
+        pair_ask(t.c->pair, t.qps[0][0], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, 20 * CSA_PAIR_SEGMENT), 0);
+    assert_int_equal(pair_send(t.c->pair, 0), 20);
+    at = 20;
+    assert_in_range(burst_at(&t, &at, 40), 1, LONGEST);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
+    end_turns(&t, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +470,7 @@ int main(void)
         cmocka_unit_test(csa_run_out__an_answer_whose_memory_goes),
         cmocka_unit_test(burst__has_a_whole_message),
         cmocka_unit_test(burst__is_its_path_s_part_of_the_window_of_a_longer_message),
+        cmocka_unit_test(burst__is_short_on_a_path_that_is_tried),
         cmocka_unit_test(turn__is_a_run),
         cmocka_unit_test(turn__goes_on_in_the_next_burst),
         cmocka_unit_test(turn__goes_on_behind_its_first_packet),
