@@ -120,13 +120,13 @@ enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa
         return ALB_DROP_BAD_EPOCH;
     if (csa->bound_epoch == 0 && !fits)
         return ALB_DROP_NOT_PROVEN;
-    if (!arrival->is_proven && csa->bound_epoch == 0) {
-        if (!segment || !is_proof(csa, segment))
-            return ALB_DROP_NOT_PROVEN;
-        alb_csa_believe(arrival);
-    }
+    bool must_prove = !arrival->is_proven && csa->bound_epoch == 0;
+    if (must_prove && (!segment || !is_proof(csa, segment)))
+        return ALB_DROP_NOT_PROVEN;
     if (!arrival->live && !wake(arrival))
         return ALB_DROP_NO_RESOURCES;
+    if (must_prove) // whoever is proven has an association that is awake
+        alb_csa_believe(arrival);
     csa->bound_epoch = epoch;
     return ALB_DROP_NONE;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The receive path of a live pair that speaks CSA. Input: see world.h; its first byte also chooses the policies and the
-// number of paths.
+// number of paths. It also takes all of a side's pool, and gives it back.
 //
 // What must hold besides: what is charged to the window is what streams have in flight, what waits for its turn is
 // counted and bounded, and streams do not go back.
@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#define POOL_BYTES      (64u << 10)
 #define EARLY_BYTES_MAX (64u << 10)
 
 static uint8_t choice;
@@ -31,7 +32,7 @@ static void configure(struct alb_engine_config *config)
     alb_assert(error == 0);
     world_configure(config);
     config->csa_payload_bytes = WORLD_PACKET_MAX & ~3u;
-    config->csa_pool_bytes = 64 << 10;
+    config->csa_pool_bytes = POOL_BYTES;
     config->csa_early_bytes_max = EARLY_BYTES_MAX;
     config->csa_window_segments = 256;
     config->loss = choose(ALB_POLICY_LOSS, choice);
@@ -339,9 +340,55 @@ static void forge(struct world *w)
         world_receive(w, side, bytes, length, how & 4 ? ALB_ECN_CE : ALB_ECN_ECT0);
 }
 
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+enum { TAKEN_MAX = 64 };
+
+// What is taken from a side's pool, so that nothing else gets any.
+static struct {
+    void *blocks[TAKEN_MAX];
+    size_t bytes[TAKEN_MAX];
+    uint32_t count;
+} taken[2];
+
+static void take(struct alb_buddy *pool, int side)
+{
+    for (size_t bytes = POOL_BYTES; bytes >= ALB_BUDDY_BLOCK_BYTES_MIN; bytes /= 2) {
+        for (void *block; taken[side].count < TAKEN_MAX && (block = alb_buddy_get(pool, bytes));) {
+            taken[side].blocks[taken[side].count] = block;
+            taken[side].bytes[taken[side].count++] = bytes;
+        }
+    }
+}
+
+static void give_back(struct alb_buddy *pool, int side)
+{
+    while (taken[side].count > 0) {
+        taken[side].count--;
+        alb_buddy_put(pool, taken[side].blocks[taken[side].count], taken[side].bytes[taken[side].count]);
+    }
+}
+
+static void operate(struct world *w, uint32_t which)
+{
+    int side = world_draw(w) & 1;
+    struct alb_buddy *pool = &w->pair->hosts[side].engine->csa->pool;
+    if (taken[side].count > 0)
+        give_back(pool, side);
+    else
+        take(pool, side);
+}
+
+static void finish(struct world *w)
+{
+    for (int side = 0; side < 2; side++)
+        give_back(&w->pair->hosts[side].engine->csa->pool, side);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct world_kind kind = {.configure = configure, .forge = forge, .check = check};
+    static const struct world_kind kind = {
+        .configure = configure, .forge = forge, .check = check, .operations = 1, .operate = operate, .finish = finish};
     choice = size > 0 ? data[0] : 0;
     world_run(&kind, data, size);
     return 0;

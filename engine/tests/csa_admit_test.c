@@ -150,6 +150,26 @@ static void proof__holds_for_the_whole_packet(void **state)
     assert_int_equal(csa_pair_live(c, 1)->credit_bytes, 12345);
 }
 
+// There is no memory for the peer's state: nothing in the packet is taken of it, nor is it believed.
+static void proof__is_none_without_memory(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_buddy *pool = &c->engines[1]->csa->pool;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 0, 0, 8, 8, ALB_CSA_LAST);
+    const struct alb_csa_paths paths = {.credit_bytes = 12345};
+    while (alb_buddy_get(pool, ALB_BUDDY_BLOCK_BYTES_MIN))
+        continue;
+    csa_pair_make(c, 0, &made);
+    made.header.destination_epoch = 0;
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "8 bytes!");
+    csa_pair_add_paths(&made, &paths);
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NO_RESOURCES), 1);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NOT_PROVEN), 1);
+    assert_int_equal(c->csa[1]->assoc->peer_epoch, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +177,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_life__is_not_proven_by_our_epoch, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reset__does_not_tell_the_present_epoch, set_up, tear_down),
         CSA_PAIR_TEST(proof__holds_for_the_whole_packet),
+        CSA_PAIR_TEST(proof__is_none_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
