@@ -10,6 +10,7 @@ struct run {
     struct alb_stream_out *out;
     const struct alb_send_wqe *wqe; // NULL: an answer
     uint8_t opcode;                 // of the request, for the trace
+    bool is_full;                   // its packets have the size in use (struct alb_sent)
     struct alb_csa_rest_out rest;
 };
 
@@ -101,9 +102,12 @@ static bool is_before(const struct alb_csa_packet *packet, const struct run *run
 static bool begin(const struct alb_csa_packet *packet, struct alb_stream_out *out, struct run *run)
 {
     run->out = out;
-    return is_steady(out) && !out->csa->qp->engine->config.corruption &&
-           (out->is_response ? find_answer(run) : find_request(run)) && is_before(packet, run) &&
-           alb_tx_can_repeat(packet->builder, run->rest.segment_bytes);
+    if (!is_steady(out) || out->csa->qp->engine->config.corruption ||
+        !(out->is_response ? find_answer(run) : find_request(run)) || !is_before(packet, run) ||
+        !alb_tx_can_repeat(packet->builder, run->rest.segment_bytes))
+        return false;
+    run->is_full = alb_stream_out_at(out, alb_psn_add(out->next, -1))->is_full;
+    return true;
 }
 
 // The next segment is one of the message's middle, and its bytes lie in one piece.
@@ -132,6 +136,7 @@ static void charge(struct alb_csa_packet *packet, struct run *run, uint32_t cost
         .bytes = (uint16_t)cost_bytes,
         .state = ALB_SENT_FLYING,
         .times = 1,
+        .is_full = run->is_full,
     };
     out->next = alb_psn_next(out->next);
     out->inflight_bytes += cost_bytes;

@@ -284,6 +284,29 @@ static void csa_run_out__an_answer_whose_memory_goes(void **state)
     end(&both);
 }
 
+// What has left since in packets as long as one that is doubted, and has arrived, ends the doubt.
+static void csa_run_out__packets_end_a_doubt_of_their_size(void **state)
+{
+    struct both both;
+    begin(&both);
+    for (int i = 0; i < 2; i++) {
+        struct csa_pair *c = both.c[i];
+        struct alb_assoc_live *live = csa_pair_live(c, 0);
+        alb_mtu_suspect(live, c->pair->now);
+        assert_non_null(live->mtu_search);
+        pair_pass(c->pair, ALB_NS_PER_US);
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 20 * CSA_PAIR_SEGMENT);
+    }
+    send(&both, 0);
+    for (int i = 0; i < 2; i++) { // all but the first segment have arrived
+        pair_lose(both.c[i]->pair, 0);
+        csa_pair_arrive_report(both.c[i], 1, 1000, 1, 0x3fe, ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT));
+        assert_int_equal(csa_pair_state(both.c[i], 5), ALB_SENT_HELD);
+        assert_null(csa_pair_live(both.c[i], 0)->mtu_search);
+    }
+    end(&both);
+}
+
 // ---- turns ----------------------------------------------------------------------------------------------------------
 
 enum { TURNS_QPS = 3, TURN = 16 };
@@ -468,6 +491,7 @@ int main(void)
         cmocka_unit_test(csa_run_out__many_messages_with_losses),
         cmocka_unit_test(csa_run_out__a_key_that_ends),
         cmocka_unit_test(csa_run_out__an_answer_whose_memory_goes),
+        cmocka_unit_test(csa_run_out__packets_end_a_doubt_of_their_size),
         cmocka_unit_test(burst__has_a_whole_message),
         cmocka_unit_test(burst__is_its_path_s_part_of_the_window_of_a_longer_message),
         cmocka_unit_test(burst__is_short_on_a_path_that_is_tried),
