@@ -32,6 +32,7 @@ struct copy {
     struct progress progress;
     struct alb_digest digest;
     uint64_t size;
+    uint8_t ack_timeout; // longer with each connection by which nothing came of it: the way may be a long one
     bool was_connected;
     bool has_begun; // the receiver has some of it
     char why[FILES_WHY_MAX];
@@ -142,7 +143,7 @@ static enum files_result connect_to(struct copy *copy, struct files_link *link)
     enum files_result result = FILES_FAILED;
     for (uint32_t i = 0; i < copy->address_count; i++) {
         char why[FILES_WHY_MAX];
-        enum files_result one = files_link_connect(link, &copy->addresses[i], why);
+        enum files_result one = files_link_connect(link, &copy->addresses[i], copy->ack_timeout, why);
         if (one == FILES_OK) {
             copy->was_connected = true;
             return FILES_OK;
@@ -176,6 +177,8 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
         copy->has_begun |= copy->progress.done > 0;
         if (copy->progress.done > copy->progress.skipped || copy->progress.done > most)
             give_up_at = now() + copy->options->retry_seconds * ALB_NS_PER_S; // it gets on
+        else if (copy->ack_timeout < FILES_ACK_TIMEOUT_MAX)
+            copy->ack_timeout++;
         most = ALB_MAX(most, copy->progress.done);
     }
     return result;
@@ -223,7 +226,7 @@ int files_cp(const struct files_cp_options *given)
 {
     char folder[4096];
     struct files_cp_options settled = *given, *options = &settled;
-    struct copy copy = {.options = options};
+    struct copy copy = {.options = options, .ack_timeout = FILES_ACK_TIMEOUT};
     struct stat status;
     struct remote from, to;
     bool is_get = split(options->from, &from), is_put = split(options->to, &to);

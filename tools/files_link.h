@@ -51,10 +51,14 @@ struct files_link {
 // The addresses of a server, and how many. 0 with why.
 uint32_t files_link_find(const char *host, const char *port, struct sockaddr_storage addresses[FILES_ADDRESSES_MAX],
                          char why[FILES_WHY_MAX]);
+// A client's queue pair gives a silent peer eight times 4.096 us * 2^n: two seconds, or 34.
+#define FILES_ACK_TIMEOUT     16
+#define FILES_ACK_TIMEOUT_MAX 20
+
 // Connects to it. Else why says why not, with what to do, and the link is closed; LOST: it may be worth another try;
 // FAILED: the device cannot be used, or has no address that reaches it.
 enum files_result files_link_connect(struct files_link *link, const struct sockaddr_storage *address,
-                                     char why[FILES_WHY_MAX]);
+                                     uint8_t ack_timeout, char why[FILES_WHY_MAX]);
 // Takes over a connection request.
 bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX]);
 // Does not, and tells the peer why.

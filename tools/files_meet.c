@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RESOLVE_MS  2000
-#define ACK_TIMEOUT 14 // ours, not what the client says: 4.096 us * 2^14, each time
+#define RESOLVE_MS      2000
+#define ACK_TIMEOUT_MIN 14 // a server's: 4.096 us * 2^14, each time
 
 static bool say_why(char why[FILES_WHY_MAX], const char *what, int error)
 {
@@ -146,7 +146,7 @@ static enum files_result resolve(struct files_link *link, const struct sockaddr_
 }
 
 static enum files_result connect_to(struct files_link *link, const struct sockaddr_storage *address,
-                                    char why[FILES_WHY_MAX])
+                                    uint8_t ack_timeout, char why[FILES_WHY_MAX])
 {
     struct rdma_conn_param parameters = {
         .responder_resources = 4, .initiator_depth = 4, .retry_count = 7, .rnr_retry_count = 7};
@@ -155,7 +155,8 @@ static enum files_result connect_to(struct files_link *link, const struct sockad
         return result;
     if (!make_queues(link, why))
         return FILES_LOST;
-    if (rdma_connect(link->id, &parameters) != 0) {
+    if (rdma_set_option(link->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, 1) != 0 ||
+        rdma_connect(link->id, &parameters) != 0) {
         say_why(why, "cannot connect", errno);
         return FILES_LOST;
     }
@@ -165,7 +166,7 @@ static enum files_result connect_to(struct files_link *link, const struct sockad
 }
 
 enum files_result files_link_connect(struct files_link *link, const struct sockaddr_storage *address,
-                                     char why[FILES_WHY_MAX])
+                                     uint8_t ack_timeout, char why[FILES_WHY_MAX])
 {
     enum files_result result = FILES_OK;
     *link = (struct files_link){.peer = "the server", .channel = rdma_create_event_channel()};
@@ -173,20 +174,31 @@ enum files_result files_link_connect(struct files_link *link, const struct socka
         say_why(why, "cannot use the device", errno);
         result = FILES_FAILED;
     } else {
-        result = connect_to(link, address, why);
+        result = connect_to(link, address, ack_timeout, why);
     }
     if (result != FILES_OK)
         files_link_close(link);
     return result;
 }
 
+// A server is less patient than its client, so that what a dead one held is free when it comes again. But a client that
+// has become more patient has reason to.
+static bool set_ack_timeout(struct rdma_cm_id *id)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+    int mask;
+    if (rdma_init_qp_attr(id, &attr, &mask) != 0)
+        return false;
+    uint8_t asked = ALB_MIN(attr.timeout, (uint8_t)FILES_ACK_TIMEOUT_MAX);
+    uint8_t ack_timeout = asked < FILES_ACK_TIMEOUT ? ACK_TIMEOUT_MIN : asked - (FILES_ACK_TIMEOUT - ACK_TIMEOUT_MIN);
+    return rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, 1) == 0;
+}
+
 bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX])
 {
     struct rdma_conn_param parameters = {.responder_resources = 4, .initiator_depth = 4, .rnr_retry_count = 7};
     *link = (struct files_link){.peer = "the client", .id = id, .channel = rdma_create_event_channel()};
-    uint8_t ack_timeout = ACK_TIMEOUT;
-    bool is_good = link->channel && rdma_migrate_id(id, link->channel) == 0 &&
-                   rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, 1) == 0;
+    bool is_good = link->channel && rdma_migrate_id(id, link->channel) == 0 && set_ack_timeout(id);
     if (!is_good)
         say_why(why, "cannot use rdma_cm", errno);
     is_good = is_good && make_queues(link, why);

@@ -13,11 +13,16 @@
 #define ENTRY_BYTES   16u
 #define TRIES_MAX     20 // of a transaction that was refused for a reason that passes
 #define WAIT_MS       100
+// What the receiver is bound for: more than a round trip, which it has to be told the decision in. As long as this is
+// enough what a dead sender leaves there is soon free again.
+#define LEASE_NS_MIN ALB_NS_PER_S
+#define LEASE_NS_MAX (60 * ALB_NS_PER_S)
 
 struct slot {
     uint64_t chunk;
     uint32_t length;
     uint32_t tries;
+    uint64_t lease_ns;
     bool is_busy;
 };
 
@@ -31,6 +36,7 @@ struct sending {
     char *why;
     struct slot slots[FILES_IN_FLIGHT];
     uint32_t busy_count;
+    uint64_t lease_ns;
     // Registered: each slot's chunk and table entry, then a piece of the receiver's table.
     uint8_t *memory;
     struct ibv_mr *mr;
@@ -71,6 +77,7 @@ static enum files_result post(struct sending *sending, uint32_t index)
     set_sge(sending, memory, slot->length);
     albdv_wr_txn_write(qp, place->table_rkey, place->table + slot->chunk * ENTRY_BYTES);
     set_sge(sending, memory + sending->chunk_bytes, ENTRY_BYTES);
+    albdv_wr_txn_lease(qp, slot->lease_ns = sending->lease_ns);
     albdv_wr_txn_end(qp);
     int error = ibv_wr_complete(qp->qp);
     if (error) {
@@ -156,6 +163,8 @@ static enum files_result complete(struct sending *sending, const struct ibv_wc *
     }
     if (wc->status != IBV_WC_REM_ABORT_ERR && wc->status != IBV_WC_REM_OP_ERR)
         return lose(sending); // the queue pair's own error, or the outcome is unknown
+    if (reason == ALBDV_LEASE) // of all that were under way with the same one the first to end doubles it
+        sending->lease_ns = ALB_MAX(sending->lease_ns, ALB_MIN(2 * slot->lease_ns, (uint64_t)LEASE_NS_MAX));
     if (may_pass(sending, reason) && ++slot->tries < TRIES_MAX) {
         struct alb_digest digest;
         usleep(1000u << ALB_MIN(slot->tries, 7u));
@@ -317,6 +326,7 @@ enum files_result files_send(struct files_link *link, int fd, uint64_t size, uin
         .chunk_bytes = chunk_bytes,
         .progress = progress,
         .why = why,
+        .lease_ns = LEASE_NS_MIN,
         .table_first = UINT64_MAX,
     };
     size_t bytes = FILES_IN_FLIGHT * slot_bytes(&sending) + (size_t)TABLE_ENTRIES * ENTRY_BYTES;

@@ -136,6 +136,22 @@ def check_ports(world):
     server.end()
 
 
+def check_long_way(world):
+    """A round trip of 2.6 s: more than a receiver is bound for at first, and than a connection is first given to answer."""
+    source, port, faults = world.source("far", 100000), free_port(), ("--faults", "delay=1300ms")
+    back = os.path.join(world.here, "far.back")
+    server = Process([world.program, "serve", "-p", str(port), *faults, world.served])
+    wait_until(lambda: server.output() or server.poll() is not None)
+    shutil.copy(source, world.there("near"))
+    put = Process([world.program, "cp", "-p", str(port), *faults, source, world.remote("far")])
+    get = Process([world.program, "cp", "-p", str(port), *faults, world.remote("near"), back])
+    ok = world.finish(put) == 0 and same(source, world.there("far"))
+    world.result("put over a long way", ok, put.output().strip(), put, server)
+    ok = world.finish(get) == 0 and same(source, back)
+    world.result("get over a long way", ok, get.output().strip(), get, server)
+    server.end()
+
+
 def check_replace(world):
     old, new = world.source("old", 100000), world.source("new", 90000)
     for path in (old, new):
@@ -669,6 +685,7 @@ def main():
     check_sizes(world)
     check_names(world)
     check_ports(world)
+    check_long_way(world)
     check_replace(world)
     check_paths(world)
     check_reasons(world)
