@@ -73,6 +73,8 @@ int alb_cq_resize(struct alb_cq *cq, uint32_t entries)
     cq->entries = moved;
     cq->capacity = capacity;
     cq->limit = ALB_MIN(capacity, engine->config.cqe_max);
+    uint32_t solicited = atomic_load_explicit(&cq->solicited, memory_order_relaxed) - head;
+    atomic_store_explicit(&cq->solicited, (int32_t)solicited > 0 ? solicited : 0, memory_order_relaxed);
     atomic_store_explicit(&cq->head, 0, memory_order_relaxed);
     atomic_store_explicit(&cq->tail, count, memory_order_release);
     return 0;
@@ -106,12 +108,21 @@ void alb_cq_set_silent(struct alb_cq *cq)
 }
 
 // A queue that is armed for anything stays so when it is asked for solicited completions only.
-void alb_cq_arm(struct alb_cq *cq, enum alb_cq_arm arm)
+bool alb_cq_arm(struct alb_cq *cq, enum alb_cq_arm arm)
 {
     uint32_t armed = atomic_load_explicit(&cq->arm, memory_order_seq_cst);
     while (armed < (uint32_t)arm &&
            !atomic_compare_exchange_weak_explicit(&cq->arm, &armed, arm, memory_order_seq_cst, memory_order_seq_cst))
         ;
+    uint32_t end = atomic_load_explicit(arm == ALB_CQ_ARM_NEXT ? &cq->tail : &cq->solicited, memory_order_seq_cst);
+    uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+    return arm != ALB_CQ_ARM_NONE && !cq->is_silent && (int32_t)(end - head) > 0;
+}
+
+void alb_cq_tell(struct alb_cq *cq)
+{
+    if (atomic_exchange_explicit(&cq->arm, ALB_CQ_ARM_NONE, memory_order_seq_cst) != ALB_CQ_ARM_NONE)
+        alb_event_raise(cq->engine, &cq->event, ALB_EVENT_CQ_NOTIFY);
 }
 
 static void notify(struct alb_cq *cq, bool solicited)
@@ -119,8 +130,7 @@ static void notify(struct alb_cq *cq, bool solicited)
     uint32_t armed = atomic_load_explicit(&cq->arm, memory_order_seq_cst);
     if (alb_likely(armed == ALB_CQ_ARM_NONE) || (armed == ALB_CQ_ARM_SOLICITED && !solicited))
         return;
-    if (atomic_exchange_explicit(&cq->arm, ALB_CQ_ARM_NONE, memory_order_seq_cst) != ALB_CQ_ARM_NONE)
-        alb_event_raise(cq->engine, &cq->event, ALB_EVENT_CQ_NOTIFY);
+    alb_cq_tell(cq);
 }
 
 bool alb_cq_push(struct alb_cq *cq, const struct alb_wc *wc, bool solicited, alb_time now)
@@ -137,8 +147,11 @@ bool alb_cq_push(struct alb_cq *cq, const struct alb_wc *wc, bool solicited, alb
     if (cq->is_silent) {
         atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
     } else {
+        solicited |= wc->status != ALB_WC_SUCCESS;
+        if (solicited)
+            atomic_store_explicit(&cq->solicited, tail + 1, memory_order_relaxed);
         atomic_store_explicit(&cq->tail, tail + 1, memory_order_seq_cst);
-        notify(cq, solicited || wc->status != ALB_WC_SUCCESS);
+        notify(cq, solicited);
     }
     return true;
 }
@@ -191,5 +204,7 @@ void alb_cq_forget_qp(struct alb_cq *cq, const struct alb_qp *qp)
             *entry(cq, kept) = *entry(cq, i);
         kept++;
     }
+    if ((int32_t)(atomic_load_explicit(&cq->solicited, memory_order_relaxed) - kept) > 0)
+        atomic_store_explicit(&cq->solicited, kept, memory_order_relaxed);
     atomic_store_explicit(&cq->tail, kept, memory_order_release);
 }

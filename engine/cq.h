@@ -18,6 +18,7 @@ struct alb_cq {
     uint32_t capacity;                  // a power of two
     uint32_t limit;                     // how many it takes: the capacity, or the configured limit
     _Alignas(64) _Atomic uint32_t tail; // written by the engine
+    _Atomic uint32_t solicited;         // behind the last solicited one, or error
     _Atomic uint32_t arm;               // enum alb_cq_arm
     _Alignas(64) _Atomic uint32_t head; // written by the program
 };

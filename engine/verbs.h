@@ -175,8 +175,11 @@ const struct alb_wc *alb_cq_peek(struct alb_cq *cq);
 bool alb_cq_is_empty(const struct alb_cq *cq);
 // [ring] Drops what alb_cq_peek returned.
 void alb_cq_pop(struct alb_cq *cq);
-// [ring] Asks for one ALB_EVENT_CQ_NOTIFY. Any thread, at any time.
-void alb_cq_arm(struct alb_cq *cq, enum alb_cq_arm arm);
+// [ring] Asks for one ALB_EVENT_CQ_NOTIFY, of the next completion. Any thread, at any time. True: there are such
+// already, of which alb_cq_tell tells.
+bool alb_cq_arm(struct alb_cq *cq, enum alb_cq_arm arm);
+// Raises the event now, if the queue is still armed.
+void alb_cq_tell(struct alb_cq *cq);
 // For a queue whose notifications cannot be received: arming it has no effect from now on, and each completion costs
 // one full barrier less. To be called before the queue is used.
 void alb_cq_set_silent(struct alb_cq *cq);

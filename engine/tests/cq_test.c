@@ -65,12 +65,59 @@ static void cq_arm__next_fires_once(void **state)
     struct fixture *f = *state;
     push(f->cq, 1, ALB_WC_SUCCESS, true);
     assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
-    alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT);
+    pop(f->cq);
+    assert_false(alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT));
     assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
     push(f->cq, 2, ALB_WC_SUCCESS, false);
     assert_true(has_event(f, ALB_EVENT_CQ_NOTIFY));
     push(f->cq, 3, ALB_WC_SUCCESS, false);
     assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
+}
+
+static void cq_tell__of_what_is_there(void **state)
+{
+    struct fixture *f = *state;
+    push(f->cq, 1, ALB_WC_SUCCESS, false);
+    assert_true(alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT));
+    assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
+    alb_cq_tell(f->cq);
+    assert_true(has_event(f, ALB_EVENT_CQ_NOTIFY));
+    alb_cq_tell(f->cq); // armed no more
+    assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
+}
+
+static void cq_tell__not_twice(void **state)
+{
+    struct fixture *f = *state;
+    push(f->cq, 1, ALB_WC_SUCCESS, false);
+    assert_true(alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT));
+    push(f->cq, 2, ALB_WC_SUCCESS, false);
+    assert_true(has_event(f, ALB_EVENT_CQ_NOTIFY));
+    alb_cq_tell(f->cq);
+    assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
+}
+
+static void cq_arm__says_whether_one_is_there(void **state)
+{
+    struct fixture *f = *state;
+    assert_false(alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT));
+    push(f->cq, 1, ALB_WC_SUCCESS, false);
+    assert_true(alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT));
+    assert_false(alb_cq_arm(f->cq, ALB_CQ_ARM_SOLICITED));
+    push(f->cq, 2, ALB_WC_SUCCESS, true);
+    push(f->cq, 3, ALB_WC_SUCCESS, false);
+    pop(f->cq);
+    assert_true(alb_cq_arm(f->cq, ALB_CQ_ARM_SOLICITED));
+    assert_int_equal(alb_cq_resize(f->cq, 64), 0);
+    assert_true(alb_cq_arm(f->cq, ALB_CQ_ARM_SOLICITED));
+    pop(f->cq);
+    assert_false(alb_cq_arm(f->cq, ALB_CQ_ARM_SOLICITED));
+    assert_true(alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT));
+    pop(f->cq);
+    assert_false(alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT));
+    alb_cq_set_silent(f->cq);
+    push(f->cq, 4, ALB_WC_SUCCESS, true);
+    assert_false(alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT));
 }
 
 static void cq_arm__solicited_sleeps_through_others(void **state)
@@ -187,6 +234,9 @@ int main(void)
         FIXTURE_TEST(cq_push__overrun_is_told_once),
         FIXTURE_TEST(cq_arm__next_fires_once),
         FIXTURE_TEST(cq_arm__solicited_sleeps_through_others),
+        FIXTURE_TEST(cq_arm__says_whether_one_is_there),
+        FIXTURE_TEST(cq_tell__of_what_is_there),
+        FIXTURE_TEST(cq_tell__not_twice),
         FIXTURE_TEST(cq_arm__next_outranks_solicited),
         FIXTURE_TEST(cq_set_silent__nothing_is_told),
         FIXTURE_TEST(cq_create__limits),

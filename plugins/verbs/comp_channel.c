@@ -42,7 +42,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *outer)
     pthread_mutex_lock(&context->mutex);
     bool is_used = outer->refcnt > 0;
     pthread_mutex_unlock(&context->mutex);
-    return is_used ? EBUSY : alb_door_channel_release(alb_door_channel(outer));
+    return is_used ? alb_door_refuse(EBUSY) : alb_door_channel_release(alb_door_channel(outer));
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
@@ -58,6 +58,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
     struct alb_notice *notice = alb_notices_take(&alb_door_channel(channel)->notices);
     if (!notice)
         return -1;
+    atomic_store_explicit(&alb_door_channel(channel)->will_poll, true, memory_order_relaxed);
     struct alb_door_cq *of = notice->owner;
     *cq = &of->cq;
     *cq_context = of->cq.cq_context;

@@ -140,7 +140,7 @@ int ibv_destroy_cq(struct ibv_cq *outer)
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
     if (is_used(cq))
-        return EBUSY;
+        return alb_door_refuse(EBUSY);
     wait_for_handlers(cq);
     return alb_door_cq_release(cq);
 }
@@ -203,6 +203,7 @@ static int poll_cq(struct ibv_cq *outer, int count, struct ibv_wc *wc)
     struct alb_door_cq *cq = alb_door_cq(outer);
     if (alb_unlikely(count <= 0 || !wc))
         return count == 0 ? 0 : -EINVAL;
+    alb_door_note_poll(outer->channel);
     int taken = drain(cq, count, wc);
     if (taken > 0)
         return taken;
@@ -210,9 +211,23 @@ static int poll_cq(struct ibv_cq *outer, int count, struct ibv_wc *wc)
     return drain(cq, count, wc);
 }
 
-static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
+// By the specification only later completions raise an event. But hardware that compares how far it has written with
+// how far the program has polled tells of earlier ones, too, and programs that poll, arm and sleep count on it (UCX).
+// Those that take an event, arm and then poll find them by themselves: for them it would be an event about nothing.
+static bool would_miss(const struct alb_door_cq *cq)
 {
-    alb_cq_arm(alb_door_cq(cq)->engine_cq, solicited_only ? ALB_CQ_ARM_SOLICITED : ALB_CQ_ARM_NEXT);
+    return cq->cq.channel && !atomic_load_explicit(&alb_door_channel(cq->cq.channel)->will_poll, memory_order_relaxed);
+}
+
+static int req_notify_cq(struct ibv_cq *outer, int solicited_only)
+{
+    struct alb_door_cq *cq = alb_door_cq(outer);
+    if (alb_cq_arm(cq->engine_cq, solicited_only ? ALB_CQ_ARM_SOLICITED : ALB_CQ_ARM_NEXT) && would_miss(cq)) {
+        struct alb_device *device = alb_door_context(outer->context)->device;
+        alb_device_lock(device);
+        alb_cq_tell(cq->engine_cq);
+        alb_device_unlock(device);
+    }
     return 0;
 }
 

@@ -35,6 +35,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
         return EINVAL;
     if (alb_unlikely(alb_door_is_forked(alb_door_context(ex->context))))
         return ENODEV;
+    alb_door_note_poll(ex->channel);
     alb_spinlock_take(&cq->poll_lock);
     int error = show(cq);
     if (error) {

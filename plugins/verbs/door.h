@@ -168,6 +168,13 @@ static inline void *alb_door_fail(int error)
     return NULL;
 }
 
+// The errno that a call returns is in errno, too, as a system call would leave it: programs print that one.
+static inline int alb_door_refuse(int error)
+{
+    errno = error;
+    return error;
+}
+
 int alb_door_qp_release(struct alb_door_qp *qp);
 int alb_door_mw_release(struct alb_door_mw *mw);
 int alb_door_ah_release(struct alb_door_ah *ah);
@@ -300,6 +307,7 @@ struct alb_door_channel {
     struct ibv_comp_channel channel;
     struct alb_list link;
     struct alb_notices notices;
+    _Atomic bool will_poll; // an event was taken, and none of the channel's queues has been polled since
 };
 
 struct alb_door_cq {
@@ -324,6 +332,14 @@ static inline struct alb_door_cq *alb_door_cq(struct ibv_cq *cq)
 static inline struct alb_door_channel *alb_door_channel(struct ibv_comp_channel *channel)
 {
     return ALB_CONTAINER_OF(channel, struct alb_door_channel, channel);
+}
+
+// To be called when a queue is polled.
+static inline void alb_door_note_poll(struct ibv_comp_channel *channel)
+{
+    struct alb_door_channel *of = channel ? alb_door_channel(channel) : NULL;
+    if (of && atomic_load_explicit(&of->will_poll, memory_order_relaxed))
+        atomic_store_explicit(&of->will_poll, false, memory_order_relaxed);
 }
 
 // Creates either kind of completion queue; NULL with errno set.

@@ -63,7 +63,7 @@ int ibv_dealloc_pd(struct ibv_pd *outer)
     struct alb_door_pd *pd = alb_door_pd(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
-    return atomic_load(&pd->refs) > 0 ? EBUSY : alb_door_pd_release(pd);
+    return atomic_load(&pd->refs) > 0 ? alb_door_refuse(EBUSY) : alb_door_pd_release(pd);
 }
 
 static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
@@ -94,7 +94,7 @@ static int dealloc_td(struct ibv_td *outer)
     struct alb_door_td *td = ALB_CONTAINER_OF(outer, struct alb_door_td, td);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
-    return atomic_load(&td->refs) > 0 ? EBUSY : alb_door_td_release(td);
+    return atomic_load(&td->refs) > 0 ? alb_door_refuse(EBUSY) : alb_door_td_release(td);
 }
 
 // EOPNOTSUPP: custom allocators. Queues live in the engine's memory, which is no single object's.

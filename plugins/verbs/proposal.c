@@ -367,7 +367,7 @@ int alb_door_destroy_proposal_channel(struct albdv_proposal_channel *outer)
     pthread_mutex_lock(&all.lock);
     bool is_used = channel->refs > 0;
     pthread_mutex_unlock(&all.lock);
-    return is_used ? EBUSY : alb_door_proposal_channel_release(channel);
+    return is_used ? alb_door_refuse(EBUSY) : alb_door_proposal_channel_release(channel);
 }
 
 int alb_door_set_proposal_channel(struct ibv_mr *outer, struct albdv_proposal_channel *channel, void *context)

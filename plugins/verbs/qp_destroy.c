@@ -144,7 +144,7 @@ int ibv_destroy_qp(struct ibv_qp *outer)
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
     if (outer->qp_type == IBV_QPT_UD && is_in_a_group(qp))
-        return EBUSY;
+        return alb_door_refuse(EBUSY);
     announce_end(qp);
     wait_quiet(qp);
     destroy_once_handled(qp);

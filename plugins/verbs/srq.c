@@ -124,7 +124,7 @@ static int destroy_once_handled(struct alb_door_srq *srq)
         alb_device_lock(context->device);
         if (alb_srq_is_used(srq->engine_srq)) {
             alb_door_unlock(context);
-            return EBUSY;
+            return alb_door_refuse(EBUSY);
         }
         uint32_t delivered = alb_door_notices_forget(outer->context, srq->notices, ALB_DOOR_SRQ_NOTICES);
         is_handled = alb_door_is_acknowledged(&outer->mutex, &outer->events_completed, delivered);

@@ -173,7 +173,7 @@ static int close_xrcd(struct ibv_xrcd *outer)
     struct alb_door_xrcd *xrcd = alb_door_xrcd(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
-    return atomic_load(&xrcd->refs) > 0 ? EBUSY : alb_door_xrcd_release(xrcd);
+    return atomic_load(&xrcd->refs) > 0 ? alb_door_refuse(EBUSY) : alb_door_xrcd_release(xrcd);
 }
 
 struct alb_xrcd *alb_door_engine_xrcd(struct ibv_xrcd *xrcd)

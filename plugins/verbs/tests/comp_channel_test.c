@@ -99,6 +99,65 @@ static void get_cq_event__nonblocking(void **state)
     end_pair(&pair);
 }
 
+// Flushes two receives, and so leaves two completions in the queue; they are there when it returns.
+static void leave_two(struct pair *pair)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    fixture_post_recv(pair->f, pair->b, 1, 0, 10);
+    fixture_post_recv(pair->f, pair->b, 2, 0, 10);
+    assert_int_equal(ibv_modify_qp(pair->b, &attr, IBV_QP_STATE), 0);
+}
+
+// A program that has polled and then arms the queue sleeps until the next event.
+static void req_notify_cq__of_what_came_before(void **state)
+{
+    struct pair pair = make_pair(*state);
+    struct ibv_wc wc;
+    leave_two(&pair);
+    assert_false(is_readable(pair.channel->fd, 0));
+    assert_int_equal(ibv_req_notify_cq(pair.f->cq, 0), 0);
+    take_event(&pair);
+    assert_int_equal(ibv_poll_cq(pair.f->cq, 1, &wc), 1);
+    assert_int_equal(ibv_req_notify_cq(pair.f->cq, 0), 0);
+    take_event(&pair);
+    ibv_ack_cq_events(pair.f->cq, 2);
+    end_pair(&pair);
+}
+
+// One that takes an event, arms the queue and then polls it finds everything: another event would be about nothing.
+static void req_notify_cq__before_the_poll(void **state)
+{
+    struct pair pair = make_pair(*state);
+    struct ibv_wc wc;
+    assert_int_equal(ibv_req_notify_cq(pair.f->cq, 0), 0);
+    leave_two(&pair);
+    take_event(&pair);
+    assert_int_equal(ibv_req_notify_cq(pair.f->cq, 0), 0);
+    assert_false(is_readable(pair.channel->fd, 0));
+    assert_int_equal(ibv_poll_cq(pair.f->cq, 1, &wc), 1);
+    ibv_ack_cq_events(pair.f->cq, 1);
+    end_pair(&pair);
+}
+
+// UCX takes the events of both its queues, polls one of them, and arms both.
+static void req_notify_cq__after_a_poll_of_another(void **state)
+{
+    struct pair pair = make_pair(*state);
+    struct ibv_cq *other = ibv_create_cq(pair.f->context, 8, NULL, pair.channel, 0);
+    struct ibv_wc wc;
+    assert_non_null(other);
+    assert_int_equal(ibv_req_notify_cq(pair.f->cq, 0), 0);
+    leave_two(&pair);
+    take_event(&pair);
+    assert_int_equal(ibv_poll_cq(other, 1, &wc), 0);
+    assert_int_equal(ibv_req_notify_cq(other, 0), 0);
+    assert_int_equal(ibv_req_notify_cq(pair.f->cq, 0), 0);
+    take_event(&pair);
+    ibv_ack_cq_events(pair.f->cq, 2);
+    assert_int_equal(ibv_destroy_cq(other), 0);
+    end_pair(&pair);
+}
+
 // Armed for solicited completions, an ordinary one leaves the queue asleep and a solicited one wakes it.
 static void req_notify_cq__solicited(void **state)
 {
@@ -228,6 +287,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(get_cq_event__once_per_arm),
         FIXTURE_TEST(get_cq_event__nonblocking),
+        FIXTURE_TEST(req_notify_cq__of_what_came_before),
+        FIXTURE_TEST(req_notify_cq__before_the_poll),
+        FIXTURE_TEST(req_notify_cq__after_a_poll_of_another),
         FIXTURE_TEST(req_notify_cq__solicited),
         FIXTURE_TEST(req_notify_cq__flush),
         FIXTURE_TEST(destroy_cq__waits_for_what_was_handed_out),
