@@ -69,7 +69,8 @@ static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
                                         : loose->hash % engine->config.path_max),
     };
     uint32_t payload_max = loose->payload_max ? loose->payload_max : PAYLOAD_SURE;
-    packet->room_bytes = ALB_MIN(payload_max, engine->config.csa_payload_bytes) - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
+    uint32_t length_max = ALB_MIN(payload_max, engine->config.csa_payload_bytes) & ~3u;
+    packet->room_bytes = length_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
     loose->slot = parcel->slot;
     loose->is_known = assoc != NULL;
     loose->destination_epoch = assoc ? assoc->peer_epoch : 0;
@@ -134,7 +135,7 @@ static void add_ping(struct loose *loose)
     uint8_t room[ALB_CSA_FRAME_MAX];
     uint32_t bytes = alb_csa_encode_ping(0, room);
     struct alb_csa_packet *packet = &loose->packet;
-    if (packet->frames == 0 || !asks(loose) || !alb_csa_packet_fits(packet, bytes + 3))
+    if (packet->frames == 0 || !asks(loose) || !alb_csa_packet_fits(packet, bytes))
         return;
     uint8_t *frame = alb_csa_packet_frame(packet, bytes, 0, 0);
     if (frame)
@@ -186,7 +187,7 @@ static bool goes_along(const struct loose *loose, const struct alb_csa_parcel *p
     const struct alb_csa_packet *packet = &loose->packet;
     return packet->is_open && loose->slot == parcel->slot && packet->flow.traffic_class == class_of(parcel) &&
            packet->flow.hop_limit == parcel->hop_limit && alb_addr_equals(&packet->flow.peer.addr, parcel->peer) &&
-           alb_addr_equals(&packet->flow.local.addr, parcel->local) && alb_csa_packet_fits(packet, bytes + 3);
+           alb_addr_equals(&packet->flow.local.addr, parcel->local) && alb_csa_packet_fits(packet, bytes);
 }
 
 // Room for the frame, in a further packet if need be; NULL: the batch is full, or it waits.

@@ -44,7 +44,7 @@ bool alb_csa_packet_open(struct alb_csa_packet *packet)
     packet->header = header;
     packet->filled_by = NULL;
     packet->sequence = live->paths->path[packet->flow.path].next;
-    packet->room_bytes = length_max(packet) - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
+    packet->room_bytes = (length_max(packet) & ~3u) - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
     return true;
 }
 

@@ -14,7 +14,7 @@ struct alb_csa_packet {
     bool has_class; // a queue pair's traffic class and hop limit are in flow
     uint32_t frames;
     uint32_t charged_bytes; // to the window, by its segments
-    uint32_t room_bytes;    // left for frames
+    uint32_t room_bytes;    // left for frames and the padding between them; of all, whole words
     uint8_t *header;
     alb_psn sequence;
     struct alb_stream_out *filled_by; // whose segment was the last that fitted, and has another; NULL: nobody's
@@ -32,7 +32,7 @@ void alb_csa_packet_close(struct alb_csa_packet *packet);
 // True if a frame of so many bytes, payload included, fits; a first one always does.
 static inline bool alb_csa_packet_fits(const struct alb_csa_packet *packet, uint32_t bytes)
 {
-    return bytes <= packet->room_bytes || packet->frames == 0;
+    return alb_roce_pad(packet->builder->packet_bytes) + bytes <= packet->room_bytes || packet->frames == 0;
 }
 
 // Room for the header of a frame with that much payload behind it. The caller has asked alb_csa_packet_fits; NULL: the

@@ -293,7 +293,7 @@ enum alb_csa_fill alb_csa_add_segment(struct alb_csa *csa, struct alb_csa_packet
     uint32_t header_bytes = alb_csa_segment_bytes(type, segment);
     if (!is_probe && !alb_assoc_permits(packet->live, segment->payload_bytes + ALB_CSA_SEGMENT_OVERHEAD))
         return ALB_CSA_FILL_WINDOW;
-    if (!alb_csa_packet_fits(packet, header_bytes + segment->payload_bytes + 3) || !joins_class(packet, csa->qp))
+    if (!alb_csa_packet_fits(packet, header_bytes + segment->payload_bytes) || !joins_class(packet, csa->qp))
         return ALB_CSA_FILL_PACKET;
     uint8_t *frame = alb_csa_packet_frame(packet, header_bytes, segment->payload_bytes, refs);
     if (!frame)
@@ -369,7 +369,7 @@ enum alb_csa_fill alb_csa_send_probe(struct alb_stream_out *out, struct alb_csa_
         .is_response = out->is_response, .dest_qpn = out->csa->qp->attr.dest_qpn, .next = out->next};
     uint8_t frame_room[ALB_CSA_FRAME_MAX];
     uint32_t bytes = alb_csa_encode_probe(&probe, frame_room);
-    if (!alb_csa_packet_fits(packet, bytes + 3))
+    if (!alb_csa_packet_fits(packet, bytes))
         return ALB_CSA_FILL_PACKET;
     uint8_t *frame = alb_csa_packet_frame(packet, bytes, 0, 0);
     if (!frame)

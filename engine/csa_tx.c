@@ -72,7 +72,7 @@ static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa
 static uint8_t *control_frame(struct alb_csa_packet *packet, uint32_t bytes)
 {
     uint8_t *frame = NULL;
-    if (packet->is_open && alb_csa_packet_fits(packet, bytes + 3))
+    if (packet->is_open && alb_csa_packet_fits(packet, bytes))
         frame = alb_csa_packet_frame(packet, bytes, 0, 0);
     if (frame)
         return frame;

@@ -103,6 +103,21 @@ static void gather__no_packet_is_longer_than_the_path_carries(void **state)
         csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
 }
 
+// Two of 480 bytes fill a packet nearly, and what follows in the same burst may be no longer: two again.
+static void gather__as_many_in_each_packet_of_a_burst(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_seen seen;
+    for (uint32_t i = 0; i < 8; i++)
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 480);
+    assert_int_equal(pair_send(c->pair, 0), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        csa_pair_look(c, 0, i, &seen);
+        assert_int_equal(seen.count, 2);
+    }
+    assert_int_equal(c->pair->hosts[0].bursts[0].segment_count, 4);
+}
+
 static void set_class(struct alb_qp_attr *attr, int side)
 {
     attr->av.traffic_class = 0x48;
@@ -437,6 +452,7 @@ int main(void)
         CSA_GREETED_TEST(gather__requests_of_several_queue_pairs),
         CSA_GREETED_TEST(gather__lengths_that_are_no_multiple_of_four),
         CSA_GREETED_TEST(gather__no_packet_is_longer_than_the_path_carries),
+        CSA_GREETED_TEST(gather__as_many_in_each_packet_of_a_burst),
         CSA_GREETED_TEST(gather__not_across_traffic_classes),
         CSA_GREETED_TEST(control__goes_with_data),
         cmocka_unit_test(batch__full_in_every_place),
