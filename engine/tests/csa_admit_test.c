@@ -134,10 +134,9 @@ static void reset__does_not_tell_the_present_epoch(void **state)
     pair_lose(pair, 1);
 }
 
-// Behind a message that proves its sender a stranger's frames are those of a peer.
-static void proof__holds_for_the_whole_packet(void **state)
+// The first packet of a stranger: a message that proves its sender, and what is said of paths behind it.
+static void arrive_from_stranger(struct csa_pair *c)
 {
-    struct csa_pair *c = *state;
     struct csa_made made;
     struct alb_csa_segment segment = csa_pair_write(c, 0, 0, 0, 8, 8, ALB_CSA_LAST);
     const struct alb_csa_paths paths = {.credit_bytes = 12345};
@@ -146,6 +145,12 @@ static void proof__holds_for_the_whole_packet(void **state)
     csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "8 bytes!");
     csa_pair_add_paths(&made, &paths);
     csa_pair_arrive(c, 0, &made);
+}
+
+static void proof__holds_for_the_whole_packet(void **state)
+{
+    struct csa_pair *c = *state;
+    arrive_from_stranger(c);
     assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NOT_PROVEN), 0);
     assert_int_equal(csa_pair_live(c, 1)->credit_bytes, 12345);
 }
@@ -154,17 +159,9 @@ static void proof__holds_for_the_whole_packet(void **state)
 static void proof__is_none_without_memory(void **state)
 {
     struct csa_pair *c = *state;
-    struct csa_made made;
-    struct alb_buddy *pool = &c->engines[1]->csa->pool;
-    struct alb_csa_segment segment = csa_pair_write(c, 0, 0, 0, 8, 8, ALB_CSA_LAST);
-    const struct alb_csa_paths paths = {.credit_bytes = 12345};
-    while (alb_buddy_get(pool, ALB_BUDDY_BLOCK_BYTES_MIN))
+    while (alb_buddy_get(&c->engines[1]->csa->pool, ALB_BUDDY_BLOCK_BYTES_MIN))
         continue;
-    csa_pair_make(c, 0, &made);
-    made.header.destination_epoch = 0;
-    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "8 bytes!");
-    csa_pair_add_paths(&made, &paths);
-    csa_pair_arrive(c, 0, &made);
+    arrive_from_stranger(c);
     assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NO_RESOURCES), 1);
     assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NOT_PROVEN), 1);
     assert_int_equal(c->csa[1]->assoc->peer_epoch, 0);

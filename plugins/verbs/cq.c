@@ -211,8 +211,8 @@ static int poll_cq(struct ibv_cq *outer, int count, struct ibv_wc *wc)
     return drain(cq, count, wc);
 }
 
-// By the specification only later completions raise an event. But hardware that compares how far it has written with
-// how far the program has polled tells of earlier ones, too, and programs that poll, arm and sleep count on it (UCX).
+// By the specification only later completions raise an event. But hardware that is told how far the program has polled
+// can tell of earlier ones, too, and programs that poll, arm and sleep count on it (UCX; docs/COMPATIBILITY.md, 15).
 // Those that take an event, arm and then poll find them by themselves: for them it would be an event about nothing.
 static bool would_miss(const struct alb_door_cq *cq)
 {
