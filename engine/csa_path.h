@@ -73,7 +73,7 @@ struct alb_path_out {
                                              // its silence
     uint32_t back_off : 3;                   // doublings of the time that it is left for, and of what must try it
     uint32_t is_heard : 1;                   // the peer has said something of it
-    uint32_t is_silent : 1;                  // settled by silence, and nothing has been heard of it since
+    uint32_t is_silent : 1;                  // called silent or unanswered, and nothing has been heard of it since
     uint32_t is_measured : 1;                // a round-trip time was measured in this round
     uint32_t try_at : 24;                    // LEFT: when to try it again, GOOD: when to forget what was; in 1024 ticks
     uint32_t trimmed : 8;                    // packets not settled of which only headers came: congested, not lost
@@ -187,9 +187,12 @@ static inline void alb_path_charge(struct alb_paths_out *paths, uint16_t path, u
 }
 // bytes that left by it are no longer in flight: acknowledged, judged lost, or given up.
 void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes);
-// Nothing has been heard that was sent by it for too long (a probe went unanswered, or other paths were heard of).
-// Unless it is the only path, what left by it is settled: true, look for lost segments.
+// Nothing has been heard of it while others were heard of. Unless it is the only path, what left by it is settled: true,
+// look for lost segments.
 bool alb_path_silent(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now);
+// A probe went unanswered, and this path carried what it asked for. The path may be dead, and the policy leaves it; or
+// the peer is halted, and all that left by it may still come: nothing is settled before another path is heard of.
+void alb_path_unanswered(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now);
 // Asks the caches for what is known of the paths that a frame tells of: a line each, which need not wait for another.
 static inline void alb_paths_fetch(const struct alb_paths_out *paths, const struct alb_csa_paths *frame)
 {

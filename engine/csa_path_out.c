@@ -255,11 +255,18 @@ void alb_path_trimmed(struct alb_paths_out *paths, uint16_t path, alb_psn sequen
     note_waiting(paths, path);
 }
 
+// How many of those that are not settled have not come.
+static uint32_t count_missing(const struct alb_path_out *out)
+{
+    uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
+    return waiting - ALB_MIN((uint32_t)out->ahead, waiting);
+}
+
 static void settle_all(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now)
 {
     struct alb_path_out *out = &paths->path[path];
     uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
-    uint32_t ahead = out->ahead, lost = waiting - ALB_MIN(ahead, waiting), trimmed = take_trimmed(out, lost);
+    uint32_t lost = count_missing(out), trimmed = take_trimmed(out, lost);
     lost -= trimmed;
     out->settled = out->next;
     paths->waiting--;
@@ -279,10 +286,24 @@ bool alb_path_silent(struct alb_paths_out *paths, const struct alb_path_ops *ops
     return paths->count > 1 && is_waiting;
 }
 
+void alb_path_unanswered(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now)
+{
+    struct alb_path_out *out = &paths->path[path];
+    if (paths->count == 1 || !alb_path_is_waiting(out))
+        return;
+    uint32_t missing = count_missing(out);
+    if (ops->on_silence)
+        ops->on_silence(paths, path, missing - ALB_MIN(missing, (uint32_t)out->trimmed), now);
+    out->is_silent = true;
+}
+
 // How long after a packet of it another one must have left, and come, for that one to be lost. Of a path that is not
-// measured yet we know that it will not be many times slower than the others.
+// measured yet we know that it will not be many times slower than the others. One by which a probe went unanswered has
+// had its time.
 static alb_time patience_ns(const struct alb_paths_out *paths, const struct alb_path_out *out)
 {
+    if (out->is_silent)
+        return 0;
     if (out->rtt_ns)
         return 2ull * out->rtt_ns + 4ull * out->rtt_var_ns + SILENCE_SLACK_NS;
     alb_time rtt_ns = 0;

@@ -154,7 +154,7 @@ static void probe(struct alb_stream_out *out, alb_time now)
     }
     const struct alb_sent *sent = alb_stream_out_at(out, psn);
     if (out->probes > 0 && out->reported_at < out->sent_at) // the first one may just have been early
-        alb_path_silent(live->paths, engine->path, sent->path, now);
+        alb_path_unanswered(live->paths, engine->path, sent->path, now);
     probe_with(out, psn);
 }
 

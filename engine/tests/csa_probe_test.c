@@ -435,6 +435,41 @@ static void silence__of_one_interval_is_no_longer_if_the_peer_is_heard(void **st
     csa_pair_free(c);
 }
 
+static void use_four_paths(struct alb_engine_config *config)
+{
+    config->path = "adaptive";
+    config->path_max = 4;
+}
+
+// Its thread waited for a processor: all that was sent has come, and is answered one after the other.
+static void silence__of_a_peer_that_was_halted_loses_nothing(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_four_paths, set_timeout);
+    csa_pair_greet(c);
+    for (uint32_t i = 0; i < 8; i++) {
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 2 * CSA_PAIR_SEGMENT);
+        pair_send(c->pair, 0);
+    }
+    assert_int_equal(csa_pair_live(c, 0)->paths->waiting, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        pair_pass(c->pair, SILENCE_NS << i);
+        assert_int_equal(pair_send(c->pair, 0), 1);
+    }
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_tail_probes), 4);
+    while (pair_count(c->pair, 0) > 0) {
+        pair_deliver(c->pair, 0);
+        pair_pass(c->pair, 10 * US);
+        pair_send(c->pair, 1);
+        pair_deliver_all(c->pair, 1);
+        pair_send(c->pair, 0);
+    }
+    pair_settle(c->pair);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 4);
+    for (uint32_t i = 0; i < 8; i++)
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+    csa_pair_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +485,7 @@ int main(void)
         cmocka_unit_test(probe__passes_a_closed_window),
         cmocka_unit_test(probe__where_the_segment_can_not_go_again),
         cmocka_unit_test(silence__is_in_the_trace_and_so_is_the_report_that_ends_it),
+        cmocka_unit_test(silence__of_a_peer_that_was_halted_loses_nothing),
         cmocka_unit_test(silence__leaves_the_window_to_others),
         cmocka_unit_test(silence__leaves_the_window_to_others_with_timeouts),
         cmocka_unit_test(silence__ends_answers_that_the_window_held_back),
