@@ -6,6 +6,7 @@
 #include "device/crash.h"
 #include "device/durable.h"
 #include "device/failure.h"
+#include "device/share.h"
 
 #include <sched.h>
 
@@ -18,16 +19,11 @@
 #define LONG_BURST_BYTES 16384
 
 // A program that has polled within this time polls again at once: what it posts is left to that poll, so that several
-// messages leave in one burst (LESSONS 16). But no more than so many of them, and only while the device thread looks
-// again soon.
+// messages leave in one burst (LESSONS 16), and what it posts close behind that. But no more than so many of them, and
+// only while the device thread looks again soon.
 #define POLLER_NS      (20 * ALB_NS_PER_US)
+#define CLOSE_NS       (2 * ALB_NS_PER_US)
 #define KICKS_LEFT_MAX 32
-
-// Fruitless polls before the core is yielded: few while another thread takes it (the call then lasts longer than a mere
-// system call), more each time none does.
-#define POLLS_TO_YIELD_MIN 4u
-#define POLLS_TO_YIELD_MAX 64u
-#define CORE_TAKEN_NS      ALB_NS_PER_US
 
 // Timers that fire so late fire because no thread drove.
 #define LATE_NS         (5 * ALB_NS_PER_MS)
@@ -274,15 +270,42 @@ void alb_device_unlock(struct alb_device *device)
         alb_cancel_back(locked.cancel);
 }
 
+static bool is_within(alb_time now, alb_time ns, const _Atomic alb_time *moment)
+{
+    alb_time at = atomic_load_explicit(moment, memory_order_relaxed);
+    return at != 0 && now - ALB_MIN(at, now) < ns;
+}
+
+// True while it follows a poll, or a kick that did.
+static bool is_of_poller(struct alb_device *device, alb_time now)
+{
+    bool is = is_within(now, POLLER_NS, &device->polled_at) || is_within(now, CLOSE_NS, &device->poller_kicked_at);
+    atomic_store_explicit(&device->poller_kicked_at, is ? now : 0, memory_order_relaxed);
+    return is;
+}
+
 static bool may_leave_to_poller(struct alb_device *device, alb_time now)
 {
-    alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    if (polled_at == 0 || now - ALB_MIN(polled_at, now) >= POLLER_NS || atomic_load(&device->armed_until) != 0)
+    if (!is_of_poller(device, now) || atomic_load(&device->armed_until) != 0)
         return false;
     // Of threads that post at the same time one may not be counted, which is cheaper than to lock the count.
     uint32_t left = atomic_load_explicit(&device->kicks_left, memory_order_relaxed);
     atomic_store_explicit(&device->kicks_left, left + 1, memory_order_relaxed);
     return left < KICKS_LEFT_MAX;
+}
+
+static void put_off(_Atomic alb_time *moment, alb_time ns)
+{
+    alb_time at = atomic_load_explicit(moment, memory_order_relaxed);
+    if (at != 0)
+        atomic_store_explicit(moment, at + ns, memory_order_relaxed);
+}
+
+// A poller does not stop being one while it sends: it would send each message by itself, which takes longer still.
+static void pass_time_of(struct alb_device *device, alb_time sending_ns)
+{
+    put_off(&device->polled_at, sending_ns);
+    put_off(&device->poller_kicked_at, sending_ns);
 }
 
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
@@ -291,33 +314,28 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
     alb_time now = alb_clock_now();
     if (may_leave_to_poller(device, now) || !alb_token_try(&device->token))
         return;
-    alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    bool is_poller = polled_at != 0 && now - ALB_MIN(polled_at, now) < ALB_TAKEOVER_NS;
+    bool is_poller = is_within(now, ALB_TAKEOVER_NS, &device->polled_at);
     atomic_store_explicit(&device->poller_drives, is_poller, memory_order_relaxed);
-    bool sent = alb_drive_pump(device, BATCHES_OF_KICK, now);
+    if (alb_drive_pump(device, BATCHES_OF_KICK, now))
+        pass_time_of(device, alb_clock_now() - now);
     atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
-    // A poller does not stop being one while it sends: it would send each message by itself, which takes longer still.
-    polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    if (polled_at != 0 && sent)
-        atomic_store_explicit(&device->polled_at, polled_at + (alb_clock_now() - now), memory_order_relaxed);
     alb_drive_release(device);
 }
 
-// How a thread that polls shares its core: what lets 64 pollers on two cores get on.
-static _Thread_local struct {
-    uint32_t empty_polls; // in a row
-    uint32_t polls_to_yield;
-} sharing = {.polls_to_yield = POLLS_TO_YIELD_MIN};
+static _Thread_local struct alb_share share = ALB_SHARE_INIT;
 
-static void share_core(void)
+// The poll ends when the core is back: what the program posts behind it need not fear that no poll follows.
+static void share_core(struct alb_device *device)
 {
-    if (++sharing.empty_polls < sharing.polls_to_yield)
+    if (!alb_share_found_none(&share))
         return;
-    sharing.empty_polls = 0;
     alb_time before = alb_clock_now();
+    if (!alb_share_yields(&share, before))
+        return;
     sched_yield();
-    bool was_taken = alb_clock_now() - before > CORE_TAKEN_NS;
-    sharing.polls_to_yield = was_taken ? POLLS_TO_YIELD_MIN : ALB_MIN(2 * sharing.polls_to_yield, POLLS_TO_YIELD_MAX);
+    alb_time after = alb_clock_now();
+    if (alb_share_yielded(&share, before, after, alb_engine_host_load(device->engine)))
+        atomic_store_explicit(&device->polled_at, after, memory_order_relaxed);
 }
 
 // True if a pump would find nothing: nothing is posted, due, or waits to be sent.
@@ -356,6 +374,7 @@ static bool drive_as_poller(struct alb_device *device, alb_time now)
     if (receive_as_poller(device, &now) > 0) {
         hear(device);
         worked = true;
+        atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
     }
     atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
     if (!rests || worked)
@@ -371,9 +390,9 @@ void alb_device_poll(struct alb_device *device)
     alb_time now = alb_clock_now();
     atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
     if (alb_token_try(&device->token) && drive_as_poller(device, now))
-        sharing.empty_polls = 0;
+        alb_share_found(&share);
     else
-        share_core();
+        share_core(device);
 }
 
 bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_device *device, void *context, alb_time now),

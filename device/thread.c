@@ -35,6 +35,10 @@
 // the end of the nap.
 #define NAP_DOUBLINGS 2
 
+// On a busy host a poller is away for longer, as it waits for a processor. Who takes over too soon takes the processor
+// from other pollers, which take over from each other then (LESSONS 147).
+#define TAKEOVER_MAX_NS (16 * ALB_TAKEOVER_NS)
+
 // While there is traffic we wake at least so often, so that deadlines further away need no wake-up of their own.
 #define LAZY_NS   (10 * ALB_NS_PER_MS)
 #define ACTIVE_NS ALB_NS_PER_S
@@ -62,10 +66,16 @@ struct state {
     bool owes_look;      // there was news, and no descriptor or memory to look by
 };
 
+static alb_time takeover_ns(const struct alb_device *device)
+{
+    alb_time ns = ALB_TAKEOVER_NS * alb_engine_host_load(device->engine) / ALB_HOST_LOAD_ONE;
+    return ALB_MIN(ns, TAKEOVER_MAX_NS);
+}
+
 static bool is_polled(const struct alb_device *device, alb_time now)
 {
     alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    return (polled_at != 0 && now - ALB_MIN(polled_at, now) < ALB_TAKEOVER_NS) ||
+    return (polled_at != 0 && now - ALB_MIN(polled_at, now) < takeover_ns(device)) ||
            atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
 }
 
@@ -75,7 +85,8 @@ static void nap(struct state *state, alb_time now)
     const struct alb_device *device = state->device;
     bool is_driving = atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
     alb_time from = is_driving ? now : atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    struct timespec at = alb_timespec(from + (ALB_TAKEOVER_NS << state->naps));
+    alb_time nap_ns = takeover_ns(device) << state->naps;
+    struct timespec at = alb_timespec(from + ALB_MIN(nap_ns, TAKEOVER_MAX_NS));
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
     state->naps += state->naps < NAP_DOUBLINGS;
 }

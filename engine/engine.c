@@ -254,6 +254,12 @@ void alb_engine_note_host_load(struct alb_engine *engine, uint32_t load)
                           memory_order_relaxed);
 }
 
+uint32_t alb_engine_host_load(const struct alb_engine *engine)
+{
+    uint32_t load = atomic_load_explicit(&engine->host_load, memory_order_relaxed);
+    return ALB_MAX(load, (uint32_t)ALB_HOST_LOAD_ONE);
+}
+
 void alb_engine_set_now(struct alb_engine *engine, alb_time now)
 {
     engine->now = now;

@@ -150,6 +150,7 @@ void alb_engine_bells(struct alb_engine *engine, alb_time now);
 #define ALB_HOST_LOAD_ONE 8
 #define ALB_HOST_LOAD_MAX UINT8_MAX
 void alb_engine_note_host_load(struct alb_engine *engine, uint32_t load);
+uint32_t alb_engine_host_load(const struct alb_engine *engine);
 
 // Tells the time to control calls that have no argument for it. All calls above that have one tell it, too.
 void alb_engine_set_now(struct alb_engine *engine, alb_time now);
