@@ -166,6 +166,39 @@ static void alb_device_poll__is_one_as_long_as_it_sends(void **state)
     pair_close(&pair);
 }
 
+// Posts while nothing can leave. True if that was left to a poll.
+static bool is_left_to_poll(struct pair *pair, alb_time polled_at, alb_time poller_kicked_at)
+{
+    struct alb_device *device = pair->side[0].device;
+    atomic_store(&device->armed_until, 0);
+    atomic_store(&device->polled_at, polled_at);
+    atomic_store(&device->poller_kicked_at, poller_kicked_at);
+    uint32_t left = atomic_load(&device->kicks_left);
+    side_write(&pair->side[0], &pair->side[1], 0, 8);
+    return atomic_load(&device->kicks_left) == left + 1;
+}
+
+// Moments to come are recent however long the test waits for a processor.
+static void alb_device_kick__is_left_to_a_poller(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
+    struct alb_device *device = pair.side[0].device;
+    const alb_time recent = alb_clock_now() + 100 * ALB_NS_PER_S, long_ago = 1;
+    alb_token_lock(&device->token);
+    assert_false(is_left_to_poll(&pair, 0, 0));
+    assert_false(is_left_to_poll(&pair, long_ago, long_ago));
+    assert_int_equal(atomic_load(&device->poller_kicked_at), 0);
+    assert_true(is_left_to_poll(&pair, recent, 0));
+    assert_int_not_equal(atomic_load(&device->poller_kicked_at), 0);
+    assert_true(is_left_to_poll(&pair, long_ago, recent));
+    atomic_store(&device->polled_at, 0);
+    alb_drive_release(device);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(side_wait(&pair.side[0]).status, ALB_WC_SUCCESS);
+    pair_close(&pair);
+}
+
 // A poll whose timers are due looks at the sockets before they judge; what it finds there is acknowledged with what the
 // program posts next, as what any other poll finds.
 static void alb_device_poll__does_not_answer_what_a_timer_has_looked_for(void **state)
@@ -511,6 +544,7 @@ int main(void)
         cmocka_unit_test(alb_rx__counts_what_programs_do_not_hear_of),
         cmocka_unit_test(alb_device__death_of_the_peer_is_told),
         cmocka_unit_test(alb_device_poll__is_one_as_long_as_it_sends),
+        cmocka_unit_test(alb_device_kick__is_left_to_a_poller),
         cmocka_unit_test(alb_device_poll__does_not_answer_what_a_timer_has_looked_for),
         cmocka_unit_test(alb_drive_pump__looks_before_a_timer_judges),
         cmocka_unit_test(alb_drive_pump__catches_up_before_a_timer_judges),

@@ -590,6 +590,41 @@ static void path_out__is_small(void **state)
     assert_true(alb_paths_out_bytes(4) + 4 * sizeof(struct alb_path_in) <= 416);
 }
 
+// The policy is told, but what left by it may still come; other paths' news settles it, however little later that left.
+static void unanswered__settles_nothing_before_another_path_is_heard(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2, 0);
+    alb_path_unanswered(paths, &ops, 0, MS);
+    assert_int_equal(told.silences, 0);
+    send(paths, 0, 3, MS);
+    hear(paths, 0, 0, 1, MS, 0, 2 * MS); // one of them, behind a gap
+    alb_path_unanswered(paths, &ops, 0, 3 * MS);
+    assert_int_equal(told.silences, 1);
+    assert_int_equal(told.lost, 2);
+    assert_false(alb_path_is_settled(paths, 0, 0));
+    assert_int_equal(paths->waiting, 1);
+    send(paths, 1, 1, 2 * MS + 100 * US);
+    hear(paths, 1, 1, 1, 2 * MS + 100 * US, 0, 3 * MS);
+    assert_true(judge(paths, 3 * MS));
+    assert_true(alb_path_is_settled(paths, 0, 2));
+    assert_int_equal(told.lost, 2);
+    free(paths);
+
+    paths = paths_new(2, 0);
+    send(paths, 0, 3, MS);
+    alb_path_unanswered(paths, &ops, 0, 2 * MS);
+    hear(paths, 0, 1, 1, MS, 0, 3 * MS); // the peer was halted
+    assert_false(paths->path[0].is_silent);
+    assert_false(alb_path_is_settled(paths, 0, 1));
+    free(paths);
+
+    paths = paths_new(1, 0);
+    send(paths, 0, 3, MS);
+    alb_path_unanswered(paths, &ops, 0, 2 * MS);
+    assert_int_equal(told.silences, 0);
+    free(paths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -618,6 +653,7 @@ int main(void)
         cmocka_unit_test(find_silent__only_paths_in_scope),
         cmocka_unit_test(find_silent__by_what_the_frame_itself_tells),
         cmocka_unit_test(silent__settles_unless_it_is_the_only_path),
+        cmocka_unit_test(unanswered__settles_nothing_before_another_path_is_heard),
         cmocka_unit_test(path_out__is_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,8 +215,7 @@ static void on_frame(struct network *network, const struct network_frame *frame)
 static void probe(struct network *network)
 {
     network->heard_at = network->now;
-    if (alb_path_silent(network->paths, network->ops, network->last_path, network->now))
-        release(network, 0);
+    alb_path_unanswered(network->paths, network->ops, network->last_path, network->now);
     send_burst(network, 1);
 }
 
