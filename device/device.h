@@ -109,6 +109,8 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp);
 
 // A completion queue was found empty: drives the engine once if the token is free (else returns: its holder drives).
 void alb_device_poll(struct alb_device *device);
+// Likewise for one that is armed: the program is about to sleep, and does not count as one that polls.
+void alb_device_poll_once(struct alb_device *device);
 
 // Where engine events go: called with the token held, by whichever thread drives; it must not call back into the
 // device. Set by the door before the first object is created.

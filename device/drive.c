@@ -322,6 +322,13 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
     alb_drive_release(device);
 }
 
+// The poll that has begun has not ended yet.
+static void go_on_polling(struct alb_device *device, alb_time now)
+{
+    if (atomic_load_explicit(&device->polled_at, memory_order_relaxed) != 0)
+        atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
+}
+
 static _Thread_local struct alb_share share = ALB_SHARE_INIT;
 
 // The poll ends when the core is back: what the program posts behind it need not fear that no poll follows.
@@ -335,7 +342,7 @@ static void share_core(struct alb_device *device)
     sched_yield();
     alb_time after = alb_clock_now();
     if (alb_share_yielded(&share, before, after, alb_engine_host_load(device->engine)))
-        atomic_store_explicit(&device->polled_at, after, memory_order_relaxed);
+        go_on_polling(device, after);
 }
 
 // True if a pump would find nothing: nothing is posted, due, or waits to be sent.
@@ -356,7 +363,7 @@ static bool send_as_poller(struct alb_device *device, alb_time now)
 {
     bool sent = alb_drive_send(device, BATCHES_OF_POLL, now);
     if (sent && was_bulk(&device->sender.tx))
-        atomic_store_explicit(&device->polled_at, alb_clock_now(), memory_order_relaxed);
+        go_on_polling(device, alb_clock_now());
     return sent;
 }
 
@@ -374,7 +381,7 @@ static bool drive_as_poller(struct alb_device *device, alb_time now)
     if (receive_as_poller(device, &now) > 0) {
         hear(device);
         worked = true;
-        atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
+        go_on_polling(device, now);
     }
     atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
     if (!rests || worked)
@@ -385,14 +392,25 @@ static bool drive_as_poller(struct alb_device *device, alb_time now)
     return worked;
 }
 
-void alb_device_poll(struct alb_device *device)
+static void poll(struct alb_device *device, alb_time now)
 {
-    alb_time now = alb_clock_now();
-    atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
     if (alb_token_try(&device->token) && drive_as_poller(device, now))
         alb_share_found(&share);
     else
         share_core(device);
+}
+
+void alb_device_poll(struct alb_device *device)
+{
+    alb_time now = alb_clock_now();
+    atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
+    poll(device, now);
+}
+
+void alb_device_poll_once(struct alb_device *device)
+{
+    atomic_store_explicit(&device->polled_at, 0, memory_order_relaxed);
+    poll(device, alb_clock_now());
 }
 
 bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_device *device, void *context, alb_time now),

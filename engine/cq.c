@@ -119,6 +119,11 @@ bool alb_cq_arm(struct alb_cq *cq, enum alb_cq_arm arm)
     return arm != ALB_CQ_ARM_NONE && !cq->is_silent && (int32_t)(end - head) > 0;
 }
 
+bool alb_cq_is_armed(const struct alb_cq *cq)
+{
+    return !cq->is_silent && atomic_load_explicit(&cq->arm, memory_order_relaxed) != ALB_CQ_ARM_NONE;
+}
+
 void alb_cq_tell(struct alb_cq *cq)
 {
     if (atomic_exchange_explicit(&cq->arm, ALB_CQ_ARM_NONE, memory_order_seq_cst) != ALB_CQ_ARM_NONE)

@@ -178,6 +178,8 @@ void alb_cq_pop(struct alb_cq *cq);
 // [ring] Asks for one ALB_EVENT_CQ_NOTIFY, of the next completion. Any thread, at any time. True: there are such
 // already, of which alb_cq_tell tells.
 bool alb_cq_arm(struct alb_cq *cq, enum alb_cq_arm arm);
+// [any thread] True if the next completion raises an event: who asked for it is about to sleep.
+bool alb_cq_is_armed(const struct alb_cq *cq);
 // Raises the event now, if the queue is still armed.
 void alb_cq_tell(struct alb_cq *cq);
 // For a queue whose notifications cannot be received: arming it has no effect from now on, and each completion costs

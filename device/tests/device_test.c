@@ -199,6 +199,28 @@ static void alb_device_kick__is_left_to_a_poller(void **state)
     pair_close(&pair);
 }
 
+// Who polls a queue that is armed is about to sleep: what is posted next leaves at once.
+static void alb_device_poll_once__is_none_that_another_follows(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
+    struct alb_device *device = pair.side[0].device;
+    side_receive(&pair.side[1], 0, 64);
+    alb_device_poll(device);
+    assert_int_not_equal(atomic_load(&device->polled_at), 0);
+    alb_device_poll_once(device);
+    assert_int_equal(atomic_load(&device->polled_at), 0);
+    side_send(&pair.side[0], 0, 64);
+    assert_int_equal(atomic_load(&device->poller_kicked_at), 0);
+    alb_time until = alb_clock_now() + 10 * ALB_NS_PER_S;
+    while (alb_cq_is_empty(pair.side[0].cq) && alb_clock_now() < until) { // also by looking at what has come
+        alb_device_poll_once(device);
+        assert_int_equal(atomic_load(&device->polled_at), 0);
+    }
+    assert_int_equal(side_wait(&pair.side[0]).status, ALB_WC_SUCCESS);
+    pair_close(&pair);
+}
+
 // A poll whose timers are due looks at the sockets before they judge; what it finds there is acknowledged with what the
 // program posts next, as what any other poll finds.
 static void alb_device_poll__does_not_answer_what_a_timer_has_looked_for(void **state)
@@ -545,6 +567,7 @@ int main(void)
         cmocka_unit_test(alb_device__death_of_the_peer_is_told),
         cmocka_unit_test(alb_device_poll__is_one_as_long_as_it_sends),
         cmocka_unit_test(alb_device_kick__is_left_to_a_poller),
+        cmocka_unit_test(alb_device_poll_once__is_none_that_another_follows),
         cmocka_unit_test(alb_device_poll__does_not_answer_what_a_timer_has_looked_for),
         cmocka_unit_test(alb_drive_pump__looks_before_a_timer_judges),
         cmocka_unit_test(alb_drive_pump__catches_up_before_a_timer_judges),

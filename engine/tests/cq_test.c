@@ -66,9 +66,12 @@ static void cq_arm__next_fires_once(void **state)
     push(f->cq, 1, ALB_WC_SUCCESS, true);
     assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
     pop(f->cq);
+    assert_false(alb_cq_is_armed(f->cq));
     assert_false(alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT));
+    assert_true(alb_cq_is_armed(f->cq));
     assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
     push(f->cq, 2, ALB_WC_SUCCESS, false);
+    assert_false(alb_cq_is_armed(f->cq));
     assert_true(has_event(f, ALB_EVENT_CQ_NOTIFY));
     push(f->cq, 3, ALB_WC_SUCCESS, false);
     assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
@@ -154,6 +157,7 @@ static void cq_set_silent__nothing_is_told(void **state)
     push(f->cq, 1, ALB_WC_WR_FLUSH_ERR, true);
     assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
     assert_int_equal(alb_cq_peek(f->cq)->wr_id, 1);
+    assert_false(alb_cq_is_armed(f->cq));
 }
 
 static void cq_create__limits(void **state)

@@ -197,6 +197,15 @@ static int drain(struct alb_door_cq *cq, int count, struct ibv_wc *wc)
     return taken;
 }
 
+void alb_door_drive(const struct alb_door_cq *cq)
+{
+    struct alb_device *device = alb_door_context(cq->cq.context)->device;
+    if (alb_cq_is_armed(cq->engine_cq))
+        alb_device_poll_once(device);
+    else
+        alb_device_poll(device);
+}
+
 // A poller that finds nothing drives the device once, outside the queue's lock.
 static int poll_cq(struct ibv_cq *outer, int count, struct ibv_wc *wc)
 {
@@ -207,7 +216,7 @@ static int poll_cq(struct ibv_cq *outer, int count, struct ibv_wc *wc)
     int taken = drain(cq, count, wc);
     if (taken > 0)
         return taken;
-    alb_device_poll(alb_door_context(outer->context)->device);
+    alb_door_drive(cq);
     return drain(cq, count, wc);
 }
 

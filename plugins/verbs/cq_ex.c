@@ -40,7 +40,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
     int error = show(cq);
     if (error) {
         alb_spinlock_give(&cq->poll_lock);
-        alb_device_poll(alb_door_context(ex->context)->device);
+        alb_door_drive(cq);
         alb_spinlock_take(&cq->poll_lock);
         error = show(cq);
     }
