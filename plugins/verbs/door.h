@@ -341,7 +341,8 @@ static inline void alb_door_note_poll(struct ibv_comp_channel *channel)
     if (of && atomic_load_explicit(&of->will_poll, memory_order_relaxed))
         atomic_store_explicit(&of->will_poll, false, memory_order_relaxed);
 }
-// A poll found the queue empty: drives the device, whoever holds no lock of the queue's.
+
+// A poll found the queue empty: drives the device. Not to be called with the queue's poll_lock.
 void alb_door_drive(const struct alb_door_cq *cq);
 
 // Creates either kind of completion queue; NULL with errno set.
