@@ -62,9 +62,8 @@ struct alb_assoc_live {
     struct alb_congestion congestion;
     uint64_t inflight_bytes;
     uint32_t credit_bytes; // the peer's grant: that we may have in flight; ALB_CSA_CREDIT_NONE: any number
-    uint8_t share; // how strongly to answer signs of congestion, as the peer says (alb_credit_share); 0: not known
-    bool reports_wait;              // on their way to us, for half of a round trip or more
-    uint8_t reports_queued;         // of so many more it is thought that more of them would wait for each other
+    // Since the congestion policy was last called: arrived after alb_stream_out_uncharge had given them back.
+    uint32_t late_bytes;
     struct alb_credit_in credit_in; // for what we grant the peer
     // Since the congestion policy was last called: the least sample (0: none), the least of them without what reports
     // have waited, and packets that the peer has reported.
@@ -79,6 +78,9 @@ struct alb_assoc_live {
     uint32_t rtt_newest_ns;                  // the largest in the newest paths frame that had one
     alb_time rtt_newest_at;
     uint32_t peer_rtt_ns;   // what the peer has measured; 0: it has not said
+    uint8_t share;          // how strongly to answer signs of congestion, by the peer (alb_credit_share); 0: not known
+    bool reports_wait;      // on their way to us, for half of a round trip or more
+    uint8_t reports_queued; // of so many more it is thought that more of them would wait for each other
     bool paths_are_due;     // a paths frame goes with the next packet
     alb_time paths_sent_at; // when one last went that no report asked for
     bool cnp_is_due;        // a congestion notification

@@ -206,7 +206,7 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
     uint32_t lost = 0;
     if (needs_judging(out, report, &sending, newest, now))
         lost = judge(out, report, &sending, newest, now);
-    if (landed)
+    if (landed || live->late_bytes)
         alb_csa_note_landed(live, landed, now);
     if (landed || out->una != una) {
         if (out->probes > 0) // watched again below

@@ -32,6 +32,11 @@ void alb_stream_out_give_back(struct alb_stream_out *out)
     out->capacity = ALB_STREAM_OUT_OWN;
 }
 
+static uint32_t charged_bytes(const struct alb_sent *sent)
+{
+    return sent->is_uncharged ? 0 : sent->bytes;
+}
+
 void alb_stream_out_stop(struct alb_stream_out *out)
 {
     uint32_t bytes = out->inflight_bytes;
@@ -40,7 +45,7 @@ void alb_stream_out_stop(struct alb_stream_out *out)
     if (out->csa->assoc)
         for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
             const struct alb_sent *sent = alb_stream_out_at(out, psn);
-            if (sent->state == ALB_SENT_FLYING && sent->bytes > 0) // else the association may sleep
+            if (sent->state == ALB_SENT_FLYING && charged_bytes(sent) > 0) // else the association may sleep
                 alb_path_done(live_of(out)->paths, sent->path, sent->bytes);
         }
     out->una = out->next;
@@ -165,10 +170,11 @@ static uint32_t land(struct alb_stream_out *out, struct alb_sent *sent)
         out->lost_count--;
     if (sent->state != ALB_SENT_FLYING)
         return 0;
-    out->inflight_bytes -= sent->bytes;
-    if (sent->bytes > 0) // else the association may sleep
-        alb_path_done(live_of(out)->paths, sent->path, sent->bytes);
-    return sent->bytes;
+    uint32_t bytes = charged_bytes(sent);
+    out->inflight_bytes -= bytes;
+    if (bytes > 0) // else the association may sleep
+        alb_path_done(live_of(out)->paths, sent->path, bytes);
+    return bytes;
 }
 
 uint32_t alb_stream_out_arrived(struct alb_stream_out *out, struct alb_sent *sent)
@@ -176,6 +182,8 @@ uint32_t alb_stream_out_arrived(struct alb_stream_out *out, struct alb_sent *sen
     struct alb_assoc_live *live = out->csa->assoc ? live_of(out) : NULL;
     if (alb_unlikely(live && live->mtu_search) && sent->is_full && sent->state == ALB_SENT_FLYING)
         alb_mtu_on_full(live, sent->at_64ns);
+    if (alb_unlikely(sent->is_uncharged) && live && sent->state == ALB_SENT_FLYING)
+        live->late_bytes += sent->bytes;
     return land(out, sent);
 }
 
@@ -196,10 +204,10 @@ void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now)
     if (psn != out->una)
         out->probes = 0;
     uint32_t landed = alb_stream_out_take_cumulative(out, psn);
-    if (landed) {
+    if (live && (landed || live->late_bytes)) // else the association sleeps, and forgets its window
         alb_csa_note_landed(live, landed, now);
+    if (landed)
         alb_assoc_release(live, landed);
-    }
     if (out->una == out->next)
         alb_stream_out_give_back(out);
 }
@@ -261,10 +269,10 @@ void alb_stream_out_uncharge(struct alb_stream_out *out)
     uint32_t bytes = out->inflight_bytes;
     for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
         struct alb_sent *sent = alb_stream_out_at(out, psn);
-        if (sent->state != ALB_SENT_FLYING)
+        if (sent->state != ALB_SENT_FLYING || sent->is_uncharged)
             continue;
         alb_path_done(live_of(out)->paths, sent->path, sent->bytes);
-        sent->bytes = 0;
+        sent->is_uncharged = true;
     }
     out->inflight_bytes = 0;
     if (bytes)

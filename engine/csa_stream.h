@@ -29,11 +29,12 @@ struct alb_sent {
     uint32_t at_64ns;       // when it last left, in units of 64 ns
     uint32_t sequence : 24; // on its path
     uint32_t path : 8;
-    uint16_t bytes;      // charged to the window
-    uint8_t state : 6;   // enum alb_sent_state
-    uint8_t is_wide : 1; // it left in a packet longer than the path was believed to carry (csa_mtu.h)
-    uint8_t is_full : 1; // in one as long as that
-    uint8_t times;       // how often it has left
+    uint16_t bytes;           // of the packet that it left in, charged to the window
+    uint8_t state : 5;        // enum alb_sent_state
+    uint8_t is_uncharged : 1; // they were given back since, although it may still arrive
+    uint8_t is_wide : 1;      // it left in a packet longer than the path was believed to carry (csa_mtu.h)
+    uint8_t is_full : 1;      // in one as long as that
+    uint8_t times;            // how often it has left
 };
 
 #define ALB_STREAM_OUT_OWN     4 // records that need no memory of the pool
@@ -124,6 +125,7 @@ bool alb_stream_out_trimmed(struct alb_stream_out *out, alb_psn psn, uint8_t pat
 // What left by that path with that sequence or a later one, and is settled by now, is lost, and to be sent again.
 void alb_stream_out_lose_path(struct alb_stream_out *out, uint16_t path, alb_psn from, alb_time now);
 // What is in flight counts toward the window no more: the peer takes nothing for now, and other streams need not wait.
+// What arrives after all still makes the window grow.
 void alb_stream_out_uncharge(struct alb_stream_out *out);
 // A lost segment is not sent again after all, and counts as in flight with no bytes, until the peer reports.
 void alb_stream_out_leave(struct alb_stream_out *out, alb_psn psn);

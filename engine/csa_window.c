@@ -43,7 +43,7 @@ void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes)
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
 {
     const struct alb_ack ack = {
-        .bytes = bytes,
+        .bytes = bytes + live->late_bytes,
         .limited = live->window_limited,
         .rtt_ns = live->rtt_sample_ns,
         .back_ns = live->rtt_sample_ns - live->there_sample_ns,
@@ -55,6 +55,7 @@ void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time n
     };
     alb_congestion_on_ack(live->engine->congestion, &live->congestion, &ack, now);
     live->window_limited = false;
+    live->late_bytes = 0;
     live->rtt_sample_ns = live->there_sample_ns = live->news_received = live->news_marked = live->news_lost = 0;
     alb_mtu_consider(live, now);
 }

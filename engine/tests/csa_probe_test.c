@@ -313,6 +313,36 @@ static void silence__leaves_the_window_to_others_with_timeouts(void **state)
     leave_the_window(use_small_window_and_fixed);
 }
 
+static void use_slow_start(struct alb_engine_config *config)
+{
+    config->congestion = "window";
+    config->window_start_bytes = 4 * CSA_PAIR_CHARGE;
+}
+
+// It is only farther away than was thought. Of the four that left one has gone again since, and counts for nothing.
+static void silence__that_ends_widens_the_window_by_what_has_arrived(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_slow_start, set_timeout);
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8 * CSA_PAIR_SEGMENT);
+    uint32_t window_bytes = csa_pair_live(c, 0)->congestion.window_bytes;
+    assert_int_equal(pair_send(c->pair, 0), 4);
+    pair_pass(c->pair, SILENCE_NS);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    pair_pass(c->pair, 2 * SILENCE_NS);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    pair_pass(c->pair, 4 * SILENCE_NS);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    assert_int_equal(csa_pair_live(c, 0)->congestion.window_bytes, window_bytes + 3 * CSA_PAIR_CHARGE);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_free(c);
+}
+
 static void use_irn(struct alb_engine_config *config)
 {
     config->loss = "irn";
@@ -488,6 +518,7 @@ int main(void)
         cmocka_unit_test(silence__of_a_peer_that_was_halted_loses_nothing),
         cmocka_unit_test(silence__leaves_the_window_to_others),
         cmocka_unit_test(silence__leaves_the_window_to_others_with_timeouts),
+        cmocka_unit_test(silence__that_ends_widens_the_window_by_what_has_arrived),
         cmocka_unit_test(silence__ends_answers_that_the_window_held_back),
         cmocka_unit_test(silence__of_other_policies_sends_all_again),
         cmocka_unit_test(silence__of_one_interval_is_no_longer_if_the_peer_is_heard),
