@@ -72,11 +72,13 @@ struct alb_assoc_live {
     struct alb_paths_out *paths;
     struct alb_path_in *paths_in;            // by path number, grown when a larger one comes; NULL: none has come
     uint32_t paths_in_count;                 // a power of two
+    alb_path_tick heard_at;                  // when the peer's newest packet came (csa_hearing.c)
     struct alb_path_set paths_in_gaps;       // incoming paths that have a gap (alb_assoc_note_path_in)
     struct alb_path_set paths_in_news;       // to be reported to the peer
     uint32_t rtt_ns, rtt_var_ns, rtt_min_ns; // smoothed; mean deviation; least (0: none was measured since it woke)
     uint32_t rtt_newest_ns;                  // the largest in the newest paths frame that had one
-    alb_time rtt_newest_at;
+    uint32_t rtt_newest_at;                  // then, ns modulo 2^32
+    alb_path_tick ask_from; // what is silent may be heard of before that without a probe (csa_hearing.c)
     uint32_t peer_rtt_ns;   // what the peer has measured; 0: it has not said
     uint8_t share;          // how strongly to answer signs of congestion, by the peer (alb_credit_share); 0: not known
     bool reports_wait;      // on their way to us, for half of a round trip or more
@@ -86,6 +88,7 @@ struct alb_assoc_live {
     bool cnp_is_due;        // a congestion notification
     bool trimmed_is_due;    // there is something in trimmed
     bool window_limited;    // the window, and not the credit, has held something back since the policy was called
+    uint8_t asked;          // probes since the peer was heard (csa_hearing.c)
     bool is_used;           // since the last sweep
     uint16_t pong_bytes;    // a PONG of that size is due; 0: none is
     struct alb_mtu_search *mtu_search; // NULL: no sizes are tried
@@ -132,6 +135,15 @@ void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path);
 // The peer has reported all of its news of the paths in scope: what left by one that they say nothing of may be lost,
 // and then goes again.
 void alb_assoc_judge_paths(struct alb_assoc_live *live, const struct alb_path_scope *scope, alb_time now);
+
+// ---- csa_hearing.c ----------------------------------------------------------------------------------------
+
+// A packet of the peer's has come.
+void alb_assoc_heard(struct alb_assoc_live *live, alb_time now);
+// A stream sends a probe, which silence_ns should be enough to answer.
+void alb_assoc_asked(struct alb_assoc_live *live, alb_time silence_ns, alb_time now);
+// When a stream should probe that is due, and whose silence_ns is that.
+alb_time alb_assoc_ask_at(const struct alb_assoc_live *live, alb_time due, alb_time silence_ns, alb_time now);
 
 // ---- csa_stats.c ------------------------------------------------------------------------------------------
 

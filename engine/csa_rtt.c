@@ -55,9 +55,9 @@ static void take_sample(struct alb_assoc_live *live, uint32_t rtt_ns, uint32_t b
 void alb_assoc_on_rtt(struct alb_assoc_live *live, uint32_t rtt_ns, uint32_t back_ns)
 {
     take_sample(live, rtt_ns, back_ns);
-    bool is_same_frame = live->rtt_newest_at == live->engine->now;
+    bool is_same_frame = live->rtt_newest_at == (uint32_t)live->engine->now;
     live->rtt_newest_ns = is_same_frame ? ALB_MAX(live->rtt_newest_ns, rtt_ns) : rtt_ns;
-    live->rtt_newest_at = live->engine->now;
+    live->rtt_newest_at = (uint32_t)live->engine->now;
     if (live->rtt_min_ns == 0) {
         live->rtt_ns = live->rtt_min_ns = rtt_ns;
         live->rtt_var_ns = rtt_ns / 8;

@@ -132,6 +132,7 @@ static bool take(struct run *run, const struct alb_datagram *datagram, alb_time 
     alb_path_in_take_next(run->path, timestamp, now);
     alb_trace_add(run->csa->qp->engine, ALB_TRACE_receive, run->csa->qp->number, segment->psn,
                   ALB_TRACE_CSA_OP(segment->op), segment->payload_bytes, now);
+    alb_assoc_heard(run->csa->assoc->live, now);
     alb_assoc_note_received(run->csa->assoc->live, datagram->length, now);
     return true;
 }

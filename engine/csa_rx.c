@@ -358,6 +358,7 @@ static void note_path(struct alb_csa_arrival *arrival, alb_time now)
     if (lost > 0 && arrival->engine->csa->loss.ops->reports_settled)
         alb_assoc_report_losses(live);
     alb_assoc_arm_settle(live);
+    alb_assoc_heard(live, now);
     alb_assoc_note_received(live, arrival->datagram->length, now);
 }
 

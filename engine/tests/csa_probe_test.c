@@ -313,6 +313,48 @@ static void silence__leaves_the_window_to_others_with_timeouts(void **state)
     leave_the_window(use_small_window_and_fixed);
 }
 
+// A second queue pair's message, beside one of the pair's; both are lost or late.
+static struct csa_pair *two_silent(struct alb_qp *others[2])
+{
+    struct csa_pair *c = csa_pair_new(NULL, set_timeout);
+    csa_pair_greet(c);
+    pair_connect(c->pair, ALB_QPT_RC, others, NULL);
+    pair_settle(c->pair);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 2 * CSA_PAIR_SEGMENT);
+    assert_int_equal(pair_ask(c->pair, others[0], ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8192, 1024), 0);
+    return c;
+}
+
+static void silence__of_all_streams_is_asked_about_once(void **state)
+{
+    struct alb_qp *others[2];
+    struct csa_pair *c = two_silent(others);
+    pair_send(c->pair, 0);
+    pair_pass(c->pair, 2 * SILENCE_NS);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 1);
+    csa_pair_free(c);
+}
+
+// The answer to the one probe shows that the peer is there: the other stream asks, too.
+static void silence__of_all_streams_that_lost_something(void **state)
+{
+    struct alb_qp *others[2];
+    struct csa_pair *c = two_silent(others);
+    lose_all(c, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        pair_pass(c->pair, SILENCE_NS);
+        pair_settle(c->pair);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_tail_probes), 2);
+    csa_pair_free(c);
+}
+
 static void use_slow_start(struct alb_engine_config *config)
 {
     config->congestion = "window";
@@ -518,6 +560,8 @@ int main(void)
         cmocka_unit_test(silence__of_a_peer_that_was_halted_loses_nothing),
         cmocka_unit_test(silence__leaves_the_window_to_others),
         cmocka_unit_test(silence__leaves_the_window_to_others_with_timeouts),
+        cmocka_unit_test(silence__of_all_streams_is_asked_about_once),
+        cmocka_unit_test(silence__of_all_streams_that_lost_something),
         cmocka_unit_test(silence__that_ends_widens_the_window_by_what_has_arrived),
         cmocka_unit_test(silence__ends_answers_that_the_window_held_back),
         cmocka_unit_test(silence__of_other_policies_sends_all_again),

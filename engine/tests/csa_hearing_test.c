@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// When a stream may ask a peer that is silent as a whole. The round-trip time is a millisecond, and a silence two.
+#include "engine/tests/csa_pair.h"
+
+#define US         ALB_NS_PER_US
+#define MS         ALB_NS_PER_MS
+#define SILENCE_NS (2 * MS)
+#define HALT_NS    (4 * MS) // that one may last, on a host where no thread waits
+
+// Times are rounded up to ticks of 1.024 us.
+#define ASSERT_ABOUT(at, expected) assert_in_range(at, (expected), (expected) + 4 * US)
+
+static struct alb_assoc_live *heard_at(struct csa_pair *c, alb_time now)
+{
+    struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
+    live->rtt_ns = MS;
+    alb_assoc_heard(live, now - 900 * US);
+    alb_assoc_heard(live, now);
+    return live;
+}
+
+static void ask__at_once_while_the_peer_is_heard(void **state)
+{
+    struct alb_assoc_live *live = heard_at(*state, 100 * MS);
+    assert_int_equal(alb_assoc_ask_at(live, 100 * MS, SILENCE_NS, 100 * MS), 100 * MS);
+    alb_assoc_asked(live, SILENCE_NS, 101 * MS - 10 * US);
+    assert_int_equal(alb_assoc_ask_at(live, 101 * MS, SILENCE_NS, 101 * MS), 101 * MS);
+}
+
+static void ask__when_the_probe_of_another_stream_is_not_answered(void **state)
+{
+    struct alb_assoc_live *live = heard_at(*state, 100 * MS);
+    alb_assoc_asked(live, MS, 103 * MS);
+    ASSERT_ABOUT(alb_assoc_ask_at(live, 103 * MS, MS, 103 * MS), 104 * MS);
+    assert_int_equal(alb_assoc_ask_at(live, 103 * MS, MS, 104 * MS + 2 * US), 103 * MS); // overdue
+    alb_assoc_asked(live, MS, 104 * MS);
+    ASSERT_ABOUT(alb_assoc_ask_at(live, 103 * MS, MS, 104 * MS), 106 * MS); // twice as long after each
+}
+
+static void ask__when_a_halt_would_be_over(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = heard_at(c, 100 * MS);
+    for (uint32_t i = 0; i < 300; i++)
+        alb_assoc_asked(live, SILENCE_NS, 103 * MS);
+    assert_int_equal(alb_assoc_ask_at(live, 103 * MS, SILENCE_NS, 103 * MS), 103 * MS + HALT_NS);
+    assert_int_equal(alb_assoc_ask_at(live, 103 * MS, 10 * MS, 103 * MS), 113 * MS);
+    alb_engine_note_host_load(c->engines[0], 3 * ALB_HOST_LOAD_ONE); // each thread waits for others
+    assert_int_equal(alb_assoc_ask_at(live, 103 * MS, SILENCE_NS, 103 * MS), 103 * MS + 3 * HALT_NS);
+    alb_engine_note_host_load(c->engines[0], 0);
+}
+
+// Its first packet after a gap: it has been halted, and the others are behind it.
+static void ask__a_quarter_of_a_round_trip_after_a_gap(void **state)
+{
+    struct alb_assoc_live *live = heard_at(*state, 100 * MS);
+    alb_assoc_asked(live, SILENCE_NS, 103 * MS);
+    alb_assoc_heard(live, 104 * MS);
+    ASSERT_ABOUT(alb_assoc_ask_at(live, 103 * MS, SILENCE_NS, 104 * MS), 104 * MS + 250 * US);
+    alb_assoc_heard(live, 104 * MS + 100 * US); // no gap: it is not put off further
+    ASSERT_ABOUT(alb_assoc_ask_at(live, 103 * MS, SILENCE_NS, 104 * MS + 100 * US), 104 * MS + 250 * US);
+    alb_assoc_asked(live, SILENCE_NS, 104 * MS + 300 * US);
+    assert_int_equal(alb_assoc_ask_at(live, 104 * MS, SILENCE_NS, 104 * MS + 300 * US), 104 * MS);
+}
+
+static void ask__half_of_the_least_silence_after_a_gap(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = heard_at(c, 100 * MS);
+    c->engines[0]->config.csa_probe_min_ns = 800 * US;
+    alb_assoc_heard(live, 104 * MS);
+    ASSERT_ABOUT(alb_assoc_ask_at(live, 103 * MS, SILENCE_NS, 104 * MS), 104 * MS + 400 * US);
+    c->engines[0]->config.csa_probe_min_ns = 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CSA_PAIR_TEST(ask__at_once_while_the_peer_is_heard),
+        CSA_PAIR_TEST(ask__when_the_probe_of_another_stream_is_not_answered),
+        CSA_PAIR_TEST(ask__when_a_halt_would_be_over),
+        CSA_PAIR_TEST(ask__a_quarter_of_a_round_trip_after_a_gap),
+        CSA_PAIR_TEST(ask__half_of_the_least_silence_after_a_gap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
