@@ -28,6 +28,7 @@
 // Timers that fire so late fire because no thread drove.
 #define LATE_NS         (5 * ALB_NS_PER_MS)
 #define CATCH_UP_ROUNDS 64
+#define READ_OUT_ROUNDS 16 // of 128 KiB and more from each socket
 
 // How often a poller looks at the socket that had something last before it looks at all of them.
 #define HOT_LOOKS 8
@@ -54,9 +55,11 @@ static uint32_t receive_from_all(struct alb_device *device, const struct alb_por
     struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
     alb_time looked_at = news && news->is_known ? news->looked_at : *now;
     uint32_t messages = 0, count = alb_port_ready(port, news, ready, ALB_COUNT(ready));
+    port->is_read_out = count < ALB_COUNT(ready);
     for (uint32_t i = 0; i < count; i++) {
         note_empty(port, ready[i]);
         messages += receive_from(device, ready[i], now);
+        port->is_read_out &= !ready[i]->rx_was_full;
     }
     if (count < ALB_COUNT(ready)) // else others may be ready, too
         port->looked_at = looked_at;
@@ -134,11 +137,13 @@ static void hear(struct alb_device *device)
         alb_trace_file_drain(&device->trace, device->engine);
 }
 
-// What a timer misses may lie unread in a socket. After a while without a driver one read is not enough: there may be
-// more than a single one takes, and peers, or queue pairs of our own, that wait for us.
+// What a timer misses may lie unread in a socket, behind more than a single read takes. After a while without a driver
+// there may also be peers, or queue pairs of our own, that wait for us.
 static void look_before_judging(struct alb_device *device, alb_time deadline, alb_time *now)
 {
     bool is_late = *now - deadline >= LATE_NS, worked = alb_drive_receive(device, NULL, now) > 0;
+    for (uint32_t i = 0; i < READ_OUT_ROUNDS && !device->port.is_read_out; i++)
+        worked |= alb_drive_receive(device, NULL, now) > 0;
     for (uint32_t i = 0; i < CATCH_UP_ROUNDS && worked && is_late; i++) {
         worked = send_batches(device, BATCHES_OF_KICK, *now);
         worked |= alb_drive_receive(device, NULL, now) > 0;

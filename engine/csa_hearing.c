@@ -20,18 +20,22 @@ static alb_path_tick ticks(alb_time ns)
     return (alb_path_tick)(ns >> 10) + 1;
 }
 
+// How long packets that follow one another may be apart.
+static uint32_t follows_ns(const struct alb_assoc_live *live)
+{
+    return ALB_MAX(live->rtt_ns / FOLLOWS_PART, live->engine->config.csa_probe_min_ns / 2);
+}
+
 static bool is_silent(const struct alb_assoc_live *live, alb_path_tick tick)
 {
-    return tick - live->heard_at > ticks(live->rtt_ns);
+    return tick - live->heard_at > ticks(follows_ns(live));
 }
 
 void alb_assoc_heard(struct alb_assoc_live *live, alb_time now)
 {
     alb_path_tick tick = alb_path_tick_of(now);
-    if (alb_unlikely(is_silent(live, tick))) {
-        uint32_t least_ns = live->engine->config.csa_probe_min_ns / 2;
-        live->ask_from = tick + ticks(ALB_MAX(live->rtt_ns / FOLLOWS_PART, least_ns));
-    }
+    if (alb_unlikely(is_silent(live, tick)))
+        live->ask_from = tick + ticks(follows_ns(live));
     live->heard_at = tick;
     live->asked = 0;
 }

@@ -14,8 +14,8 @@ static struct alb_assoc_live *heard_at(struct csa_pair *c, alb_time now)
 {
     struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
     live->rtt_ns = MS;
-    alb_assoc_heard(live, now - 900 * US);
-    alb_assoc_heard(live, now);
+    for (alb_time at = now - 600 * US; at <= now; at += 200 * US)
+        alb_assoc_heard(live, at);
     return live;
 }
 
@@ -23,7 +23,7 @@ static void ask__at_once_while_the_peer_is_heard(void **state)
 {
     struct alb_assoc_live *live = heard_at(*state, 100 * MS);
     assert_int_equal(alb_assoc_ask_at(live, 100 * MS, SILENCE_NS, 100 * MS), 100 * MS);
-    alb_assoc_asked(live, SILENCE_NS, 101 * MS - 10 * US);
+    alb_assoc_asked(live, SILENCE_NS, 100 * MS + 240 * US);
     assert_int_equal(alb_assoc_ask_at(live, 101 * MS, SILENCE_NS, 101 * MS), 101 * MS);
 }
 
