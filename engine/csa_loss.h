@@ -55,6 +55,7 @@ struct alb_csa_loss_ops {
     alb_time (*silence_ns)(const struct alb_csa_loss *loss, const struct alb_loss_sending *sending);
     bool waits_round_trip; // silence_ns is never less than a round trip
     enum alb_loss_silence on_silence;
+    bool asks_together; // streams whose peer is silent as a whole send one probe (csa_hearing.c)
     // Sender: a hole means that everything behind it goes again as well.
     bool goes_back;
     // Receiver: takes segments that come before their turn; else it drops them, and says so once (a NAK).

@@ -53,6 +53,7 @@ const struct alb_csa_loss_ops alb_csa_loss_csa = {
     .silence_ns = silence_ns,
     .waits_round_trip = true,
     .on_silence = ALB_LOSS_PROBE,
+    .asks_together = true,
     .takes_early = true,
     .reports_settled = true,
     .watches_tail = true,

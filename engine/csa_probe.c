@@ -30,26 +30,36 @@ static uint32_t doublings(const struct alb_stream_out *out)
     return is_kept ? 0 : ALB_MIN(out->probes, (uint32_t)DOUBLINGS_MAX);
 }
 
-static alb_time silence_ns(const struct alb_stream_out *out, const struct alb_loss_sending *sending)
+static alb_time silence_ns(const struct alb_stream_out *out)
 {
     const struct alb_engine *engine = out->csa->qp->engine;
     const struct alb_csa_loss *loss = &engine->csa->loss;
-    return ALB_MAX(loss->ops->silence_ns(loss, sending), (alb_time)engine->config.csa_probe_min_ns);
+    const struct alb_loss_sending sending = alb_stream_out_sending(out);
+    return ALB_MAX(loss->ops->silence_ns(loss, &sending), (alb_time)engine->config.csa_probe_min_ns);
 }
 
 static alb_time due_at(const struct alb_stream_out *out)
 {
-    const struct alb_loss_sending sending = alb_stream_out_sending(out);
-    alb_time once_ns = silence_ns(out, &sending);
+    const struct alb_csa *csa = out->csa;
+    alb_time once_ns = silence_ns(out), rtt_ns = alb_assoc_rtt_ns(csa->assoc);
     uint32_t doubled = doublings(out);
     alb_time wait_ns = once_ns << doubled;
-    alb_time patience_ns = out->is_response ? ALB_TIME_NEVER : alb_csa_patience_ns(out->csa);
+    alb_time patience_ns = out->is_response ? ALB_TIME_NEVER : alb_csa_patience_ns(csa);
     wait_ns = ALB_MIN(wait_ns, ALB_MAX(once_ns, patience_ns / PROBES_IN_PATIENCE));
     alb_time since = ALB_MAX(out->sent_at, out->reported_at);
-    if (doubled > 0 || wait_ns <= sending.rtt_ns)
+    if (doubled > 0 || wait_ns <= rtt_ns)
         return since + wait_ns;
     // What left last is answered a round trip after it left, whatever was reported meanwhile.
-    return ALB_MAX(out->sent_at + wait_ns, since + wait_ns - sending.rtt_ns);
+    return ALB_MAX(out->sent_at + wait_ns, since + wait_ns - rtt_ns);
+}
+
+// Likewise, once that has passed: others may ask first.
+static alb_time turn_at(const struct alb_stream_out *out, alb_time due, alb_time now)
+{
+    const struct alb_assoc_live *live = out->csa->assoc->live;
+    if (!live || !live->engine->csa->loss.ops->asks_together)
+        return due;
+    return alb_assoc_ask_at(live, due, silence_ns(out), now);
 }
 
 // True if it is surely not due before the timer looks again: mostly so where messages go one at a time.
@@ -146,13 +156,13 @@ void alb_stream_out_probe_oldest(struct alb_stream_out *out)
         probe_with(out, out->una);
 }
 
-static void probe(struct alb_stream_out *out, alb_time once_ns, alb_time now)
+static void probe(struct alb_stream_out *out, alb_time now)
 {
     struct alb_engine *engine = out->csa->qp->engine;
     struct alb_assoc_live *live = out->csa->assoc->live;
     alb_psn psn;
     alb_qp_count(out->csa->qp, ALB_STAT_tail_probes, 1);
-    alb_assoc_asked(live, once_ns, now);
+    alb_assoc_asked(live, silence_ns(out), now);
     if (!find_segment(out, &psn)) {
         out->probe_is_due = true;
         return;
@@ -190,11 +200,9 @@ void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
     struct alb_engine *engine = csa->qp->engine;
     if (!is_waiting(out) || (csa->is_waiting_rnr && !out->is_response))
         return; // whatever ends that wait arms the timer again
-    const struct alb_loss_sending sending = alb_stream_out_sending(out);
-    alb_time once_ns = silence_ns(out, &sending);
     alb_time due = due_at(out);
-    if (due <= now && csa->assoc->live && !resends_all(out))
-        due = alb_assoc_ask_at(csa->assoc->live, due, once_ns, now);
+    if (due <= now)
+        due = turn_at(out, due, now);
     if (due > now) {
         alb_wheel_arm(&engine->wheel, &deadline->timer, due);
         return;
@@ -214,7 +222,7 @@ void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
     if (out->una != out->next && resends_all(out))
         resend_all(out, now);
     else
-        probe(out, once_ns, now);
+        probe(out, now);
     out->probes++;
     out->sent_at = now;
     if (alb_stream_out_is_silent(out))
