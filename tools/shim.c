@@ -12,14 +12,15 @@
 // What they are told is no PCI address, which they provide for, and differs by device, or two would be ports of one.
 //
 // NCCL reads which version of RoCE an entry of the GID table belongs to, where several of its addresses would do, and
-// gives the connection up if it cannot. The kernel has a file for each entry, which says it in a line.
+// gives the connection up if it cannot. UCX (1.23) reads which interface has the entry's address, takes no peer for
+// reachable if it cannot, and the next time takes what it has not read for the answer. The kernel has a file of a line
+// for each (shim_gid.c).
 // Both names of a call are defined here, which these macros would make one.
 #undef _FILE_OFFSET_BITS
 #undef _TIME_BITS
 #include "base/types.h"
-#include "device/device.h"
+#include "tools/shim_gid.h"
 
-#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,8 +37,6 @@
 #define NODE_FOLDER    "/dev/infiniband/"
 #define CLASS_FOLDER   "/sys/class/infiniband/"
 #define VIRTUAL_FOLDER "/sys/devices/virtual"
-#define TYPES_FOLDER   "/ports/1/gid_attrs/types/"
-#define GID_TYPE       "RoCE v2\n"
 
 // The name and dev_name that the verbs door gives each device.
 static const char *const places[][2] = {
@@ -48,7 +46,6 @@ static const char *const places[][2] = {
     {CLASS_FOLDER "albedo0/device", VIRTUAL_FOLDER "/infiniband/albedo0/device"},
 };
 static const char *const nodes[] = {"uverbs0", "uverbs1"};
-static const char *const types[] = {CLASS_FOLDER "roce0" TYPES_FOLDER, CLASS_FOLDER "albedo0" TYPES_FOLDER};
 
 // The name to use instead of path.
 static const char *shown(const char *path)
@@ -70,38 +67,6 @@ static const char *place_of(const char *path)
             return places[i][1];
     }
     return NULL;
-}
-
-static bool is_gid_index(const char *text)
-{
-    char *end;
-    return isdigit((unsigned char)*text) && strtoul(text, &end, 10) < ALB_DEVICE_ADDRESSES_MAX && *end == '\0';
-}
-
-// Whether it is the file of a GID's type that is to be read.
-static bool is_gid_type(const char *path, int flags)
-{
-    if (path == NULL || (flags & O_ACCMODE) != O_RDONLY)
-        return false;
-    for (size_t i = 0; i < ALB_COUNT(types); i++) {
-        size_t length = strlen(types[i]);
-        if (strncmp(path, types[i], length) == 0)
-            return is_gid_index(path + length);
-    }
-    return false;
-}
-
-// A descriptor that reads as that file does; -1 and an errno.
-static int open_gid_type(int flags)
-{
-    int fd = memfd_create("gid_type", (flags & O_CLOEXEC) ? MFD_CLOEXEC : 0);
-    if (fd >= 0 && pwrite(fd, GID_TYPE, strlen(GID_TYPE), 0) < 0) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
 }
 
 // Calls the next library's function of the same name; where it has none, failed and ENOSYS.
@@ -220,8 +185,8 @@ SHIM_EXPORT int open(const char *path, int flags, ...)
 {
     mode_t mode = 0;
     MODE_OF(flags, mode);
-    if (is_gid_type(path, flags))
-        return open_gid_type(flags);
+    if (alb_shim_is_gid_file(path, flags))
+        return alb_shim_open_gid_file(path, flags);
     return CALL_NEXT(open, shown(path), flags, mode);
 }
 
@@ -229,8 +194,8 @@ SHIM_EXPORT int open64(const char *path, int flags, ...)
 {
     mode_t mode = 0;
     MODE_OF(flags, mode);
-    if (is_gid_type(path, flags))
-        return open_gid_type(flags);
+    if (alb_shim_is_gid_file(path, flags))
+        return alb_shim_open_gid_file(path, flags);
     return CALL_NEXT(open64, shown(path), flags, mode);
 }
 
@@ -238,8 +203,8 @@ SHIM_EXPORT int openat(int folder, const char *path, int flags, ...)
 {
     mode_t mode = 0;
     MODE_OF(flags, mode);
-    if (is_gid_type(path, flags))
-        return open_gid_type(flags);
+    if (alb_shim_is_gid_file(path, flags))
+        return alb_shim_open_gid_file(path, flags);
     return CALL_NEXT(openat, folder, shown(path), flags, mode);
 }
 
@@ -247,7 +212,7 @@ SHIM_EXPORT int openat64(int folder, const char *path, int flags, ...)
 {
     mode_t mode = 0;
     MODE_OF(flags, mode);
-    if (is_gid_type(path, flags))
-        return open_gid_type(flags);
+    if (alb_shim_is_gid_file(path, flags))
+        return alb_shim_open_gid_file(path, flags);
     return CALL_NEXT(openat64, folder, shown(path), flags, mode);
 }

@@ -345,6 +345,14 @@ class Run(unittest.TestCase):
             else:
                 self.assertIn("FileNotFoundError", err)
 
+    def test_interface_of_a_gid_is_in_sysfs(self):
+        program = "import os, sys; print(os.read(os.open(sys.argv[1], os.O_RDONLY), 99))"
+        for name, expected in (("roce0/ports/1/gid_attrs/ndevs/0", "b'lo\\n'"), ("albedo0/ports/1/gid_attrs/ndevs/0", "b'lo\\n'"),
+                               ("roce0/ports/1/gid_attrs/ndevs/15", "Invalid argument"), ("roce0/ports/1/gid_attrs/ndevs/16", "No such file"),
+                               ("roce0/ports/1/gid_attrs/other/0", "No such file")):
+            _, out, err = albedo("run", "--", "/usr/bin/python3", "-c", program, "/sys/class/infiniband/" + name)
+            self.assertIn(expected, out + err)
+
     def test_other_files_are_untouched(self):
         with tempfile.TemporaryDirectory() as folder:
             program = "import os; os.umask(0); os.close(os.open('a', os.O_CREAT | os.O_WRONLY, 0o640)); print(oct(os.stat('a').st_mode))"
