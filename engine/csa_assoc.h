@@ -88,7 +88,7 @@ struct alb_assoc_live {
     bool cnp_is_due;        // a congestion notification
     bool trimmed_is_due;    // there is something in trimmed
     bool window_limited;    // the window, and not the credit, has held something back since the policy was called
-    uint8_t asked;          // probes since the peer was heard (csa_hearing.c)
+    uint8_t asked;          // probes since the peer fell silent as a whole (csa_hearing.c)
     bool is_used;           // since the last sweep
     uint16_t pong_bytes;    // a PONG of that size is due; 0: none is
     struct alb_mtu_search *mtu_search; // NULL: no sizes are tried

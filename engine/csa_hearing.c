@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One question is enough for a peer that is silent as a whole. Where its thread waits for a processor, all streams fall
 // silent at once, and when it goes on it says in a moment what it holds of each: a probe of every stream would send as
-// many segments again for nothing. So where nothing has come for a round trip, whatever the stream, they ask by one
-// probe, and by another one twice as long after each; and behind such a gap they wait for what follows the first
-// packet. Where the peer is heard of other streams none of them waits: one that is not heard of has lost something. Nor
-// for longer than processors are taken from a thread, since those that ask may be of queue pairs that the peer has no
-// more.
+// many segments again for nothing. So behind a gap in what comes, whatever the stream, they ask by one probe, and by
+// another one twice as long after each; and when the gap has ended they wait for what follows the first packet. Where
+// the peer is heard of other streams none of them waits: one that is not heard of has lost something. Nor for longer
+// than processors are taken from a thread, since those that ask may be of queue pairs that the peer has no more.
 #include "engine/impl.h"
 
 #define TURN_NS (4 * ALB_NS_PER_MS) // of a thread on a processor that others wait for
@@ -20,7 +19,7 @@ static alb_path_tick ticks(alb_time ns)
     return (alb_path_tick)(ns >> 10) + 1;
 }
 
-// How long packets that follow one another may be apart.
+// How long packets that follow one another may be apart: longer is a gap.
 static uint32_t follows_ns(const struct alb_assoc_live *live)
 {
     return ALB_MAX(live->rtt_ns / FOLLOWS_PART, live->engine->config.csa_probe_min_ns / 2);
@@ -43,8 +42,9 @@ void alb_assoc_heard(struct alb_assoc_live *live, alb_time now)
 void alb_assoc_asked(struct alb_assoc_live *live, alb_time silence_ns, alb_time now)
 {
     alb_path_tick tick = alb_path_tick_of(now);
-    if (is_silent(live, tick))
-        live->ask_from = tick + ticks(silence_ns << live->asked);
+    if (!is_silent(live, tick))
+        return;
+    live->ask_from = tick + ticks(silence_ns << live->asked);
     live->asked = (uint8_t)ALB_MIN(live->asked + 1, DOUBLINGS_MAX);
 }
 

@@ -37,6 +37,16 @@ static void ask__when_the_probe_of_another_stream_is_not_answered(void **state)
     ASSERT_ABOUT(alb_assoc_ask_at(live, 103 * MS, MS, 104 * MS), 106 * MS); // twice as long after each
 }
 
+// Many streams ask at once where each has lost something: that says nothing of the peer.
+static void ask__no_later_for_probes_while_the_peer_was_heard(void **state)
+{
+    struct alb_assoc_live *live = heard_at(*state, 100 * MS);
+    for (uint32_t i = 0; i < 16; i++)
+        alb_assoc_asked(live, MS, 100 * MS + 100 * US);
+    alb_assoc_asked(live, MS, 102 * MS);
+    ASSERT_ABOUT(alb_assoc_ask_at(live, 102 * MS, MS, 102 * MS), 103 * MS);
+}
+
 static void ask__when_a_halt_would_be_over(void **state)
 {
     struct csa_pair *c = *state;
@@ -78,6 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(ask__at_once_while_the_peer_is_heard),
         CSA_PAIR_TEST(ask__when_the_probe_of_another_stream_is_not_answered),
+        CSA_PAIR_TEST(ask__no_later_for_probes_while_the_peer_was_heard),
         CSA_PAIR_TEST(ask__when_a_halt_would_be_over),
         CSA_PAIR_TEST(ask__a_quarter_of_a_round_trip_after_a_gap),
         CSA_PAIR_TEST(ask__half_of_the_least_silence_after_a_gap),
