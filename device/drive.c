@@ -28,7 +28,7 @@
 // Timers that fire so late fire because no thread drove.
 #define LATE_NS         (5 * ALB_NS_PER_MS)
 #define CATCH_UP_ROUNDS 64
-#define READ_OUT_ROUNDS 16 // of 128 KiB and more from each socket
+#define READ_OUT_BYTES  (4u << 20)
 
 // How often a poller looks at the socket that had something last before it looks at all of them.
 #define HOT_LOOKS 8
@@ -141,9 +141,13 @@ static void hear(struct alb_device *device)
 // there may also be peers, or queue pairs of our own, that wait for us.
 static void look_before_judging(struct alb_device *device, alb_time deadline, alb_time *now)
 {
+    uint64_t bytes_before = device->rx.counts.bytes;
     bool is_late = *now - deadline >= LATE_NS, worked = alb_drive_receive(device, NULL, now) > 0;
-    for (uint32_t i = 0; i < READ_OUT_ROUNDS && !device->port.is_read_out; i++)
+    for (uint32_t i = 0; i < CATCH_UP_ROUNDS && !device->port.is_read_out; i++) {
+        if (device->rx.counts.bytes - bytes_before > READ_OUT_BYTES) // they come as fast as they are read
+            break;
         worked |= alb_drive_receive(device, NULL, now) > 0;
+    }
     for (uint32_t i = 0; i < CATCH_UP_ROUNDS && worked && is_late; i++) {
         worked = send_batches(device, BATCHES_OF_KICK, *now);
         worked |= alb_drive_receive(device, NULL, now) > 0;

@@ -25,9 +25,10 @@ static uint32_t follows_ns(const struct alb_assoc_live *live)
     return ALB_MAX(live->rtt_ns / FOLLOWS_PART, live->engine->config.csa_probe_min_ns / 2);
 }
 
+// A thread that read its clock before another one received is told an earlier time than that.
 static bool is_silent(const struct alb_assoc_live *live, alb_path_tick tick)
 {
-    return tick - live->heard_at > ticks(follows_ns(live));
+    return (int32_t)(tick - live->heard_at) > (int32_t)ticks(follows_ns(live));
 }
 
 void alb_assoc_heard(struct alb_assoc_live *live, alb_time now)
@@ -35,6 +36,8 @@ void alb_assoc_heard(struct alb_assoc_live *live, alb_time now)
     alb_path_tick tick = alb_path_tick_of(now);
     if (alb_unlikely(is_silent(live, tick)))
         live->ask_from = tick + ticks(follows_ns(live));
+    else if ((int32_t)(live->ask_from - tick) < 0) // kept close, since ticks are compared modulo 2^32
+        live->ask_from = tick;
     live->heard_at = tick;
     live->asked = 0;
 }

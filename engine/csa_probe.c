@@ -38,14 +38,18 @@ static alb_time silence_ns(const struct alb_stream_out *out)
     return ALB_MAX(loss->ops->silence_ns(loss, &sending), (alb_time)engine->config.csa_probe_min_ns);
 }
 
+// However often it has doubled.
+static alb_time longest_wait_ns(const struct alb_stream_out *out, alb_time once_ns)
+{
+    alb_time patience_ns = out->is_response ? ALB_TIME_NEVER : alb_csa_patience_ns(out->csa);
+    return ALB_MAX(once_ns, patience_ns / PROBES_IN_PATIENCE);
+}
+
 static alb_time due_at(const struct alb_stream_out *out)
 {
-    const struct alb_csa *csa = out->csa;
-    alb_time once_ns = silence_ns(out), rtt_ns = alb_assoc_rtt_ns(csa->assoc);
+    alb_time once_ns = silence_ns(out), rtt_ns = alb_assoc_rtt_ns(out->csa->assoc);
     uint32_t doubled = doublings(out);
-    alb_time wait_ns = once_ns << doubled;
-    alb_time patience_ns = out->is_response ? ALB_TIME_NEVER : alb_csa_patience_ns(csa);
-    wait_ns = ALB_MIN(wait_ns, ALB_MAX(once_ns, patience_ns / PROBES_IN_PATIENCE));
+    alb_time wait_ns = ALB_MIN(once_ns << doubled, longest_wait_ns(out, once_ns));
     alb_time since = ALB_MAX(out->sent_at, out->reported_at);
     if (doubled > 0 || wait_ns <= rtt_ns)
         return since + wait_ns;
@@ -59,7 +63,8 @@ static alb_time turn_at(const struct alb_stream_out *out, alb_time due, alb_time
     const struct alb_assoc_live *live = out->csa->assoc->live;
     if (!live || !live->engine->csa->loss.ops->asks_together)
         return due;
-    return alb_assoc_ask_at(live, due, silence_ns(out), now);
+    alb_time once_ns = silence_ns(out), turn = alb_assoc_ask_at(live, due, once_ns, now);
+    return ALB_MIN(turn, due + longest_wait_ns(out, once_ns));
 }
 
 // True if it is surely not due before the timer looks again: mostly so where messages go one at a time.

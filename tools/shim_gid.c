@@ -104,7 +104,8 @@ static struct ibv_context *open_device(const struct verbs *verbs, const char *na
     return context;
 }
 
-// The interface that has the GID's address; false and an errno, the kernel's where the entry is empty.
+// The interface that has the GID's address. A device that the program has not opened is opened for as long as that
+// takes. False and an errno, the kernel's where the entry is empty.
 static bool find_interface(const struct gid_file *file, char name[IF_NAMESIZE])
 {
     struct verbs verbs;
@@ -115,10 +116,11 @@ static bool find_interface(const struct gid_file *file, char name[IF_NAMESIZE])
         error = verbs.query_gid_ex(context, 1, file->index, &entry, 0, sizeof(entry)) ? EINVAL : 0;
         verbs.close_device(context);
     }
-    if (error == 0 && if_indextoname(entry.ndev_ifindex, name) == NULL)
-        error = errno;
-    errno = error;
-    return error == 0;
+    if (error != 0) {
+        errno = error;
+        return false;
+    }
+    return if_indextoname(entry.ndev_ifindex, name) != NULL;
 }
 
 static int open_text(const char *text, int flags)

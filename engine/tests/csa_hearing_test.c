@@ -27,6 +27,30 @@ static void ask__at_once_while_the_peer_is_heard(void **state)
     assert_int_equal(alb_assoc_ask_at(live, 101 * MS, SILENCE_NS, 101 * MS), 101 * MS);
 }
 
+// Ticks of 1.024 us, modulo 2^32: half of them are over after 37 minutes.
+static void ask__at_once_whatever_the_clock_says(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, NULL);
+    const alb_time now = 50 * 60 * ALB_NS_PER_S;
+    alb_engine_set_now(c->engines[0], now);
+    assert_null(c->csa[0]->assoc->live);
+    struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
+    assert_int_equal(alb_assoc_ask_at(live, now, SILENCE_NS, now), now);
+    live->ask_from -= 1u << 30; // as after 18 minutes without a gap
+    alb_assoc_heard(live, now);
+    const alb_time later = now + ((alb_time)((1u << 30) + 100) << 10); // 18 more of them
+    assert_int_equal(alb_assoc_ask_at(live, later, SILENCE_NS, later), later);
+    csa_pair_free(c);
+}
+
+// A thread's clock may be from before another one received.
+static void ask__is_not_put_off_by_an_earlier_time(void **state)
+{
+    struct alb_assoc_live *live = heard_at(*state, 100 * MS);
+    alb_assoc_asked(live, SILENCE_NS, 100 * MS - 10 * US);
+    assert_int_equal(alb_assoc_ask_at(live, 100 * MS, SILENCE_NS, 100 * MS), 100 * MS);
+}
+
 static void ask__when_the_probe_of_another_stream_is_not_answered(void **state)
 {
     struct alb_assoc_live *live = heard_at(*state, 100 * MS);
@@ -87,6 +111,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(ask__at_once_while_the_peer_is_heard),
+        cmocka_unit_test(ask__at_once_whatever_the_clock_says),
+        CSA_PAIR_TEST(ask__is_not_put_off_by_an_earlier_time),
         CSA_PAIR_TEST(ask__when_the_probe_of_another_stream_is_not_answered),
         CSA_PAIR_TEST(ask__no_later_for_probes_while_the_peer_was_heard),
         CSA_PAIR_TEST(ask__when_a_halt_would_be_over),
