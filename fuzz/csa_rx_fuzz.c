@@ -54,7 +54,7 @@ static uint32_t check_out(const struct alb_stream_out *out)
     alb_assert(alb_psn_diff(out->next, out->una) >= 0 && alb_stream_out_count(out) <= out->capacity);
     for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
         const struct alb_sent *sent = alb_stream_out_at(out, psn);
-        flying_bytes += sent->state == ALB_SENT_FLYING ? sent->bytes : 0;
+        flying_bytes += sent->state == ALB_SENT_FLYING && !sent->is_uncharged ? sent->bytes : 0;
         lost += sent->state == ALB_SENT_LOST;
     }
     alb_assert(out->inflight_bytes == flying_bytes && out->lost_count == lost);
