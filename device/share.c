@@ -3,7 +3,7 @@
 
 #include "engine/engine.h"
 
-// A call that lasted longer than a mere system call: another thread took the core.
+// Another thread took the core if a yield lasted for longer than this, and than twice a mere call.
 #define TAKEN_NS ALB_NS_PER_US
 
 // Who keeps the core for so long computes. It is kept for less than that afterwards, so that threads that poll do not
@@ -21,7 +21,8 @@ static alb_time turn_ns(alb_time away_ns, uint32_t load)
 bool alb_share_yielded(struct alb_share *share, alb_time before, alb_time after, uint32_t load)
 {
     alb_time away_ns = after - before;
-    if (away_ns <= TAKEN_NS) {
+    share->call_ns = ALB_MIN(share->call_ns, away_ns);
+    if (away_ns <= ALB_MAX(2 * share->call_ns, TAKEN_NS)) {
         share->polls_to_yield = ALB_MIN(2 * share->polls_to_yield, ALB_SHARE_POLLS_MAX);
         return false;
     }

@@ -9,6 +9,7 @@
 #include "device/cores.h"
 #include "device/drive.h"
 #include "device/memory_watch.h"
+#include "device/nap.h"
 #include "device/spawn.h"
 
 #include <sched.h>
@@ -30,11 +31,6 @@
 // The answer to a longer WRITE is not waited for: the peer wants to know what has come.
 #define LONG_WRITE_BYTES 131072
 
-// While a program polls, each nap is twice as long as the one before, but only so many times: on a virtual processor a
-// nap costs 30 us of another thread's time (LESSONS 45), and what is left to a poller that does not come back waits for
-// the end of the nap.
-#define NAP_DOUBLINGS 2
-
 // On a busy host a poller is away for longer, as it waits for a processor. Who takes over too soon takes the processor
 // from other pollers, which take over from each other then (LESSONS 147).
 #define TAKEOVER_MAX_NS (16 * ALB_TAKEOVER_NS)
@@ -54,8 +50,7 @@
 struct state {
     struct alb_device *device;
     bool can_be_orphaned; // has an address that foreign peers can reach
-    bool was_watching;    // left the driving to a poller until now
-    uint32_t naps;        // in a row, as far as they matter
+    struct alb_nap nap;   // is on while the driving is left to a poller
     struct alb_memory_watch watch;
     alb_time traffic_at;
     alb_time bulk_at;
@@ -85,10 +80,8 @@ static void nap(struct state *state, alb_time now)
     const struct alb_device *device = state->device;
     bool is_driving = atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
     alb_time from = is_driving ? now : atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    alb_time nap_ns = takeover_ns(device) << state->naps;
-    struct timespec at = alb_timespec(from + ALB_MIN(nap_ns, TAKEOVER_MAX_NS));
+    struct timespec at = alb_timespec(from + alb_nap_begin(&state->nap, takeover_ns(device), TAKEOVER_MAX_NS, now));
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-    state->naps += state->naps < NAP_DOUBLINGS;
 }
 
 struct taken {
@@ -138,9 +131,9 @@ static alb_time drive(struct state *state)
         state->traffic_at = now;
     if (taken.is_bulk)
         state->bulk_at = alb_clock_now();
-    if ((taken.writes || taken.fetches) && state->was_watching)
+    if ((taken.writes || taken.fetches) && alb_nap_is_on(&state->nap))
         alb_memory_watch_begin(&state->watch, now);
-    state->was_watching = false;
+    alb_nap_end(&state->nap);
     return now;
 }
 
@@ -239,12 +232,10 @@ static void turn(struct state *state)
     look_at_links(state, now);
     alb_engine_note_host_load(state->device->engine, alb_cores_load(&state->device->cores, now));
     if (is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now)) {
-        state->was_watching = true;
         state->news.is_known = false;
         nap(state, now);
         return;
     }
-    state->naps = 0;
     now = drive(state);
     bool has_traffic = state->traffic_at != 0 && now - state->traffic_at < SPIN_NS;
     if (state->bulk_at != 0 && now - ALB_MIN(state->bulk_at, now) < BULK_SPIN_NS)

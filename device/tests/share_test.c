@@ -41,6 +41,25 @@ static void yielded__less_often_where_nobody_takes_the_core(void **state)
     assert_true(alb_share_yields(&share, MS + 5 * US));
 }
 
+// Seen on a virtual host, where a yield to nobody takes 1.2 us, and one to a thread that only yields back 9.
+static void yielded__a_slow_system_call_is_not_another_thread(void **state)
+{
+    struct alb_share share = ALB_SHARE_INIT;
+    assert_false(alb_share_yielded(&share, MS, MS + 1200, ALB_HOST_LOAD_ONE));
+    assert_false(alb_share_yielded(&share, MS, MS + 1300, ALB_HOST_LOAD_ONE));
+    assert_int_equal(count_polls(&share), 4 * ALB_SHARE_POLLS_MIN);
+    assert_true(alb_share_yielded(&share, MS, MS + 9 * US, ALB_HOST_LOAD_ONE));
+    assert_int_equal(count_polls(&share), ALB_SHARE_POLLS_MIN);
+    // Who has been beside others since it began does not take them for the call.
+    struct alb_share crowded = ALB_SHARE_INIT;
+    for (uint32_t i = 0; i < 10; i++)
+        assert_true(alb_share_yielded(&crowded, MS, MS + 4 * US, ALB_HOST_LOAD_ONE));
+    // Where calls are quick, a microsecond and a half is a thread.
+    struct alb_share quick = ALB_SHARE_INIT;
+    assert_false(alb_share_yielded(&quick, MS, MS + 200, ALB_HOST_LOAD_ONE));
+    assert_true(alb_share_yielded(&quick, MS, MS + 1500, ALB_HOST_LOAD_ONE));
+}
+
 static void yielded__not_soon_again_to_one_that_computes(void **state)
 {
     struct alb_share share = ALB_SHARE_INIT;
@@ -71,6 +90,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(found_none__yields_after_a_few),
         cmocka_unit_test(yielded__less_often_where_nobody_takes_the_core),
+        cmocka_unit_test(yielded__a_slow_system_call_is_not_another_thread),
         cmocka_unit_test(yielded__not_soon_again_to_one_that_computes),
         cmocka_unit_test(yielded__to_many_that_poll),
     };
