@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-// The file's count and the readers between read and lock are together never fewer than the notices queued: a reader
-// that has read a count finds a notice, or finds that it was forgotten and reads again.
+// Every count was written behind its notice: a reader that has read a count finds a notice, or finds that it was
+// forgotten and reads again.
 
 int alb_notices_init(struct alb_notices *notices)
 {
@@ -40,8 +40,9 @@ void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice)
     pthread_mutex_lock(&notices->lock);
     if (notice->pending++ == 0)
         alb_list_push_back(&notices->pending, &notice->link);
-    alb_event_file_add(&notices->file);
     pthread_mutex_unlock(&notices->lock);
+    // Who waits is woken by this, and wants the lock at once.
+    alb_event_file_add(&notices->file);
 }
 
 static struct alb_notice *take(struct alb_notices *notices)
@@ -85,7 +86,7 @@ struct alb_notice *alb_notices_take(struct alb_notices *notices)
 }
 
 // A count that is missing was read already: its reader will find nothing and read again; one that cannot be read here
-// has the same effect.
+// has the same effect. One that is still to be written would stay without its notice.
 void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice)
 {
     pthread_mutex_lock(&notices->lock);

@@ -33,7 +33,7 @@ int alb_notices_init(struct alb_notices *notices);
 bool alb_notices_fini(struct alb_notices *notices);
 
 void alb_notice_init(struct alb_notice *notice, void *owner, int kind);
-// Any thread; takes only the queue's own lock.
+// Any thread; takes only the queue's own lock. The queue must not end, nor the notice be forgotten, before it returns.
 void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice);
 // Takes the oldest one, waiting for it if the descriptor blocks. NULL with the errno of alb_event_file_take.
 struct alb_notice *alb_notices_take(struct alb_notices *notices);
