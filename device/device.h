@@ -4,7 +4,7 @@
 //
 // Driving: the holder of the driver token may call the engine. A thread that polls an empty completion queue takes it
 // (alb_device_poll), posting tries it (alb_device_kick), control calls wait for it (alb_device_lock), and the device's
-// own thread takes over within 100 to 400 us when no thread polls.
+// own thread takes over when no thread polls: within 100 to 400 us, after long polling within 2 ms.
 #pragma once
 
 #include "base/faults.h"

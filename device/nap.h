@@ -8,7 +8,7 @@
 
 #define ALB_NAP_DOUBLINGS 2u
 #define ALB_NAP_SHARE     16u
-#define ALB_NAP_MAX_NS    (5 * ALB_NS_PER_MS)
+#define ALB_NAP_MAX_NS    (2 * ALB_NS_PER_MS)
 
 struct alb_nap {
     alb_time since;     // polled without a break, as far as is known; 0: not polled
