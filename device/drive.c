@@ -30,8 +30,17 @@
 #define CATCH_UP_ROUNDS 64
 #define READ_OUT_BYTES  (4u << 20)
 
+// If nobody has looked at the sockets for so long, more may lie there than one look takes.
+#define HALT_NS ALB_NS_PER_MS
+
 // How often a poller looks at the socket that had something last before it looks at all of them.
 #define HOT_LOOKS 8
+
+static void note_look(struct alb_port *port, alb_time now)
+{
+    port->is_behind |= now - ALB_MIN(port->read_at, now) >= HALT_NS;
+    port->read_at = now;
+}
 
 static uint32_t receive_from(struct alb_device *device, struct alb_socket *sock, alb_time *now)
 {
@@ -55,12 +64,13 @@ static uint32_t receive_from_all(struct alb_device *device, const struct alb_por
     struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
     alb_time looked_at = news && news->is_known ? news->looked_at : *now;
     uint32_t messages = 0, count = alb_port_ready(port, news, ready, ALB_COUNT(ready));
-    port->is_read_out = count < ALB_COUNT(ready);
+    bool is_read_out = count < ALB_COUNT(ready);
     for (uint32_t i = 0; i < count; i++) {
         note_empty(port, ready[i]);
         messages += receive_from(device, ready[i], now);
-        port->is_read_out &= !ready[i]->rx_was_full;
+        is_read_out &= !ready[i]->rx_was_full;
     }
+    port->is_behind &= !is_read_out;
     if (count < ALB_COUNT(ready)) // else others may be ready, too
         port->looked_at = looked_at;
     port->looks = 0;
@@ -76,12 +86,14 @@ static uint32_t note_received(struct alb_device *device, uint32_t messages, alb_
 
 uint32_t alb_drive_receive(struct alb_device *device, const struct alb_port_news *news, alb_time *now)
 {
+    note_look(&device->port, *now);
     uint32_t messages = receive_from_all(device, news, now);
     return note_received(device, messages, *now);
 }
 
 static uint32_t receive_as_poller(struct alb_device *device, alb_time *now)
 {
+    note_look(&device->port, *now);
     uint32_t messages = ++device->port.looks < HOT_LOOKS ? receive_from(device, device->port.hot, now)
                                                          : receive_from_all(device, NULL, now);
     return note_received(device, messages, *now);
@@ -137,17 +149,19 @@ static void hear(struct alb_device *device)
         alb_trace_file_drain(&device->trace, device->engine);
 }
 
-// What a timer misses may lie unread in a socket, behind more than a single read takes. After a while without a driver
-// there may also be peers, or queue pairs of our own, that wait for us.
+// What a timer misses may lie unread in a socket: after a halt behind more than a single read takes. (Whoever receives
+// as fast as he can is always behind by more than that, and must send in between: LESSONS 152.) After a while without a
+// driver there may also be peers, or queue pairs of our own, that wait for us.
 static void look_before_judging(struct alb_device *device, alb_time deadline, alb_time *now)
 {
     uint64_t bytes_before = device->rx.counts.bytes;
     bool is_late = *now - deadline >= LATE_NS, worked = alb_drive_receive(device, NULL, now) > 0;
-    for (uint32_t i = 0; i < CATCH_UP_ROUNDS && !device->port.is_read_out; i++) {
+    for (uint32_t i = 0; i < CATCH_UP_ROUNDS && device->port.is_behind; i++) {
         if (device->rx.counts.bytes - bytes_before > READ_OUT_BYTES) // they come as fast as they are read
             break;
         worked |= alb_drive_receive(device, NULL, now) > 0;
     }
+    device->port.is_behind = false;
     for (uint32_t i = 0; i < CATCH_UP_ROUNDS && worked && is_late; i++) {
         worked = send_batches(device, BATCHES_OF_KICK, *now);
         worked |= alb_drive_receive(device, NULL, now) > 0;

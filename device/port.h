@@ -26,7 +26,8 @@ struct alb_port {
     uint32_t hot_times;        // in a row
     uint32_t looks;            // at the hot socket alone, since all of them were looked at
     alb_time looked_at;        // all of them, last time
-    bool is_read_out;          // nothing was left in any of them then
+    alb_time read_at;          // any of them, last time
+    bool is_behind;            // nobody had looked for a while, and they have not been read out since
     // The one that the epoll instance does not watch, or NULL. Changed with the token; read by who sleeps, too.
     struct alb_socket *_Atomic unwatched;
     struct alb_links links;

@@ -112,29 +112,57 @@ static void alb_rx__counts_what_programs_do_not_hear_of(void **state)
     pair_close(&pair);
 }
 
-// A timer that says that something is late is due, and what it misses lies in a socket, behind other datagrams, of
-// which one look takes no more than there were before.
-static void alb_drive_pump__reads_all_before_a_timer_judges(void **state)
+enum { PILED_UP = 20 }; // WRITEs, of which one look takes one
+
+// Opens a pair, locks side 1 and lets WRITEs pile up in its socket, which it seems to have looked at for the last time
+// read_before_ns before a timer is due. Then that timer fires.
+static void pump_with_writes_piled_up(struct pair *pair, alb_time read_before_ns)
 {
-    enum { WRITES = 20 };
-    struct pair pair;
-    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
-    struct side *a = &pair.side[0], *b = &pair.side[1];
-    write_and_check(&pair, 64, side_wait);
+    pair_open(pair, "127.92.0.1", "127.92.0.1", NULL);
+    struct side *a = &pair->side[0], *b = &pair->side[1];
+    write_and_check(pair, 64, side_wait);
     alb_device_lock(b->device);
-    memset(a->memory, 7, WRITES * 64);
-    for (uint32_t i = 0; i < WRITES; i++) {
+    memset(a->memory, 7, PILED_UP * 64);
+    for (uint32_t i = 0; i < PILED_UP; i++) {
         side_write(a, b, i * 64, 64);
         pass_by(a); // it has left then, whichever thread drove
     }
-    while (alb_engine_deadline(b->device->engine) >= alb_clock_now()) // something is always due while a peer is known
+    alb_time due = alb_engine_deadline(b->device->engine); // something always is while a peer is known
+    while (alb_clock_now() <= due)
         usleep(100);
-    alb_drive_pump(b->device, 1, alb_clock_now());
-    assert_memory_equal(a->memory, b->memory, WRITES * 64);
+    b->device->port.own[0].rx_batch = 1;
+    b->device->port.is_behind = false;
+    b->device->port.read_at = due + 1 - read_before_ns;
+    alb_drive_pump(b->device, 1, due + 1);
+}
+
+static void end_with_writes_piled_up(struct pair *pair)
+{
+    struct side *a = &pair->side[0], *b = &pair->side[1];
     alb_device_unlock(b->device);
-    for (uint32_t i = 0; i < WRITES; i++)
+    for (uint32_t i = 0; i < PILED_UP; i++)
         assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
-    pair_close(&pair);
+    assert_memory_equal(a->memory, b->memory, PILED_UP * 64);
+    pair_close(pair);
+}
+
+// A timer that says that something is late is due, and what it misses lies in a socket, behind other datagrams.
+static void alb_drive_pump__reads_all_before_a_timer_judges_after_a_halt(void **state)
+{
+    struct pair pair;
+    pump_with_writes_piled_up(&pair, ALB_NS_PER_MS);
+    assert_memory_equal(pair.side[0].memory, pair.side[1].memory, PILED_UP * 64);
+    end_with_writes_piled_up(&pair);
+}
+
+// Who is not halted and has more to read than one look takes receives as fast as he can. What he has to say about it
+// does not wait until he has read all.
+static void alb_drive_pump__does_not_read_all_when_looks_follow_each_other(void **state)
+{
+    struct pair pair;
+    pump_with_writes_piled_up(&pair, ALB_NS_PER_MS - 1);
+    assert_memory_not_equal(pair.side[0].memory, pair.side[1].memory, PILED_UP * 64);
+    end_with_writes_piled_up(&pair);
 }
 
 // The device thread must not take over from a program whose polls take long because they send much.
@@ -572,7 +600,8 @@ int main(void)
         cmocka_unit_test(alb_device_kick__is_left_to_a_poller),
         cmocka_unit_test(alb_device_poll_once__is_none_that_another_follows),
         cmocka_unit_test(alb_device_poll__does_not_answer_what_a_timer_has_looked_for),
-        cmocka_unit_test(alb_drive_pump__reads_all_before_a_timer_judges),
+        cmocka_unit_test(alb_drive_pump__reads_all_before_a_timer_judges_after_a_halt),
+        cmocka_unit_test(alb_drive_pump__does_not_read_all_when_looks_follow_each_other),
         cmocka_unit_test(alb_drive_pump__catches_up_before_a_timer_judges),
         cmocka_unit_test(alb_device_resolve__albedo0),
     };
