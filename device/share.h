@@ -9,15 +9,15 @@
 #define ALB_SHARE_POLLS_MIN 4u
 #define ALB_SHARE_POLLS_MAX 64u
 
+// A yield to nobody takes 1.2 us where system calls are slow; to a thread that only yields back, 9.
+#define ALB_SHARE_CALL_MAX_NS (3 * ALB_NS_PER_US / 2)
+
 struct alb_share {
     uint32_t empty_polls;    // in a row
     uint32_t polls_to_yield; // so many of them
     alb_time keeps_until;    // not before
     alb_time call_ns;        // of the shortest yield so far
 };
-
-// A yield to nobody takes 0.2 us on one host and 1.2 us on another; to a thread that polls, several times as long.
-#define ALB_SHARE_CALL_MAX_NS (3 * ALB_NS_PER_US / 2)
 
 #define ALB_SHARE_INIT                                                          \
     {                                                                           \

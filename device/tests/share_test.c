@@ -41,7 +41,7 @@ static void yielded__less_often_where_nobody_takes_the_core(void **state)
     assert_true(alb_share_yields(&share, MS + 5 * US));
 }
 
-// Seen on a virtual host, where a yield to nobody takes 1.2 us, and one to a thread that only yields back 9.
+// The first two are to nobody, on a virtual host; the third is to a thread that only yields back.
 static void yielded__a_slow_system_call_is_not_another_thread(void **state)
 {
     struct alb_share share = ALB_SHARE_INIT;
@@ -54,7 +54,7 @@ static void yielded__a_slow_system_call_is_not_another_thread(void **state)
     struct alb_share crowded = ALB_SHARE_INIT;
     for (uint32_t i = 0; i < 10; i++)
         assert_true(alb_share_yielded(&crowded, MS, MS + 4 * US, ALB_HOST_LOAD_ONE));
-    // Where calls are quick, a microsecond and a half is a thread.
+    // Where calls are quick, a microsecond and a half is a thread's.
     struct alb_share quick = ALB_SHARE_INIT;
     assert_false(alb_share_yielded(&quick, MS, MS + 200, ALB_HOST_LOAD_ONE));
     assert_true(alb_share_yielded(&quick, MS, MS + 1500, ALB_HOST_LOAD_ONE));
