@@ -71,9 +71,8 @@ static void take_load(struct alb_cores *cores, uint32_t runnable, alb_time passe
 
 static void look(struct alb_cores *cores, alb_time now)
 {
-    uint32_t runnable = count_runnable(cores);
-    cores->is_one_free = runnable <= cores->usable;
-    take_load(cores, runnable, now - cores->looked_at);
+    cores->runnable = count_runnable(cores);
+    take_load(cores, cores->runnable, now - cores->looked_at);
     cores->looked_at = now;
 }
 
@@ -91,7 +90,7 @@ bool alb_cores_has_free(struct alb_cores *cores, alb_time now)
 {
     if (is_older(cores, now, load_of(cores) < LOAD_BUSY ? LOOK_INTERVAL_NS : LOOK_BUSY_NS))
         look(cores, now);
-    return cores->is_one_free;
+    return alb_cores_had_free(cores, 0);
 }
 
 uint32_t alb_cores_load(struct alb_cores *cores, alb_time now)

@@ -10,7 +10,7 @@ struct alb_cores {
     int loadavg_fd; // -1: not to be known, and then no core counts as free, and the load is one
     uint32_t usable, online;
     alb_time looked_at;
-    bool is_one_free;
+    uint32_t runnable; // then; UINT32_MAX if that was not to be known
     uint64_t load_sum; // smoothed
 };
 
@@ -20,6 +20,12 @@ void alb_cores_fini(struct alb_cores *cores);
 // True if no more threads want to run on this machine than this process may use cores, the calling one counted. Looks
 // at most once a millisecond, and less often where two or more want to run for each core.
 bool alb_cores_has_free(struct alb_cores *cores, alb_time now);
+
+// Whether one was free at the last look, so many of the threads that wanted to run then not counted.
+static inline bool alb_cores_had_free(const struct alb_cores *cores, uint32_t not_counted)
+{
+    return cores->runnable <= cores->usable + not_counted;
+}
 
 // How many threads want to run, for each processor of this machine, in parts of ALB_HOST_LOAD_ONE: a mean over a fifth
 // of a second, ALB_HOST_LOAD_ONE at least. Looks at most once in ten milliseconds.

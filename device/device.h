@@ -112,6 +112,11 @@ void alb_device_poll(struct alb_device *device);
 // Likewise for one that is armed: the program is about to sleep, and does not count as one that polls.
 void alb_device_poll_once(struct alb_device *device);
 
+// A thread is about to sleep until the device raises something: drives it first, as a poller would, while a core is
+// free and the network was in use a moment ago, for 100 us at most. Returns true as soon as is_raised, which is asked
+// after each turn, says so; false: it may sleep, for the device's own thread drives. Not to be called with a lock.
+bool alb_device_await(struct alb_device *device, bool (*is_raised)(void *context), void *context);
+
 // Where engine events go: called with the token held, by whichever thread drives; it must not call back into the
 // device. Set by the door before the first object is created.
 void alb_device_set_event_handler(struct alb_device *device,

@@ -41,6 +41,12 @@ void alb_event_file_drop(const struct alb_event_file *file)
     alb_sys_eventfd_try(file->count_fd);
 }
 
+bool alb_event_file_blocks(const struct alb_event_file *file)
+{
+    int flags = alb_sys_flags(file->fd);
+    return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
 // Kernels before 5.9 have no other way to ask without waiting.
 static bool is_readable(int fd)
 {

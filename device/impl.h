@@ -20,6 +20,10 @@
 // A program counts as polling for so long after it last did; then the device thread takes over.
 #define ALB_TAKEOVER_NS (100 * ALB_NS_PER_US)
 
+// How long to go on looking after the last traffic, if a core is free: to wake a thread that sleeps on an idle core
+// costs more than most round trips.
+#define ALB_LOOK_ON_NS (100 * ALB_NS_PER_US)
+
 struct alb_device {
     const struct alb_device_kind *kind;
     const char *name;
@@ -50,6 +54,7 @@ struct alb_device {
     _Atomic alb_time poller_kicked_at; // the last kick, if it was a poller's; else 0
     _Alignas(64) _Atomic alb_time deadline; // when to drive at the latest; written by the token's holder
     _Atomic alb_time armed_until; // when the device thread wakes by itself; 0: it is awake, or naps (device/nap.h)
+    _Atomic bool naps;            // it sleeps without looking at sockets, since a program polls
     _Atomic uint32_t kicks_left;  // kicks since the last pump that were left to a poller
     _Atomic alb_time active_at;   // when something was last sent or received
     _Atomic bool has_foreign_peers;
@@ -58,6 +63,7 @@ struct alb_device {
     bool has_thread;
     _Atomic bool was_up;    // the port, when it was last looked at: by the thread, first by who opened
     struct alb_cores cores; // the thread's
+    _Atomic bool has_free_core; // for a thread of the program to spin on, when it last looked
     _Atomic bool stops;
 
     struct alb_mtu_watch mtu_watch; // unused where path MTUs are the program's to set

@@ -154,6 +154,28 @@ bool alb_port_is_open(const struct alb_port *port)
     return fcntl(port->wake_fd, F_GETFD) >= 0 || errno != EBADF;
 }
 
+// Waits for one of the files, of which one is wake_fd. Returns how many have something.
+static int wait_for(struct alb_port *port, struct pollfd *files, nfds_t count, alb_time now, alb_time until)
+{
+    struct timespec span = alb_timespec(until > now ? until - now : 0);
+    int found = ppoll(files, count, until == ALB_TIME_NEVER ? NULL : &span, NULL);
+    short events = 0;
+    for (nfds_t i = 0; found > 0 && i < count; i++)
+        events |= files[i].revents;
+    if (events & POLLNVAL) {
+        note_closed(port);
+        const struct timespec pause = alb_timespec(10 * ALB_NS_PER_MS); // it would return at once each time
+        nanosleep(&pause, NULL);
+    }
+    return found;
+}
+
+static void take_wakes(struct alb_port *port, const struct pollfd *file)
+{
+    if (file->revents & POLLIN && alb_sys_eventfd_take(port->wake_fd) < 0 && errno == EBADF)
+        note_closed(port);
+}
+
 struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool for_links)
 {
     const struct alb_socket *unwatched = atomic_load(&port->unwatched);
@@ -164,16 +186,9 @@ struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool 
         {.fd = for_links ? port->links.fd : -1, .events = POLLIN},
     };
     alb_time now = alb_clock_now();
-    struct timespec span = alb_timespec(until > now ? until - now : 0);
-    int count = ppoll(files, ALB_COUNT(files), until == ALB_TIME_NEVER ? NULL : &span, NULL);
-    uint64_t wakes;
-    if (count > 0 && (files[0].revents | files[1].revents | files[2].revents | files[3].revents) & POLLNVAL) {
-        note_closed(port);
-        const struct timespec pause = alb_timespec(10 * ALB_NS_PER_MS); // it would return at once each time
-        nanosleep(&pause, NULL);
-    } else if (count > 0 && files[1].revents && read(port->wake_fd, &wakes, sizeof(wakes)) < 0 && errno == EBADF) {
-        note_closed(port);
-    }
+    int count = wait_for(port, files, ALB_COUNT(files), now, until);
+    if (count > 0)
+        take_wakes(port, &files[1]);
     return (struct alb_port_news){
         .is_known = count >= 0,
         .looked_at = count == 0 ? until : now,
@@ -182,6 +197,13 @@ struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool 
         .of_unwatched = count > 0 && files[2].revents,
         .unwatched = unwatched,
     };
+}
+
+void alb_port_nap(struct alb_port *port, alb_time until)
+{
+    struct pollfd file = {.fd = port->wake_fd, .events = POLLIN};
+    if (wait_for(port, &file, 1, alb_clock_now(), until) > 0)
+        take_wakes(port, &file);
 }
 
 void alb_port_wake(struct alb_port *port)

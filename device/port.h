@@ -32,7 +32,7 @@ struct alb_port {
     struct alb_socket *_Atomic unwatched;
     struct alb_links links;
     int epoll_fd;
-    int wake_fd; // eventfd that ends alb_port_sleep
+    int wake_fd;           // eventfd that ends alb_port_sleep and alb_port_nap
     atomic_bool is_closed; // by the program, which has been said
 };
 
@@ -60,6 +60,8 @@ void alb_port_note_found(struct alb_port *port, struct alb_socket *sock);
 // Waits until a socket has something, alb_port_wake is called, or the time has come; with for_links also until there is
 // news of them.
 struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool for_links);
+// Waits until alb_port_wake is called or the time has come.
+void alb_port_nap(struct alb_port *port, alb_time until);
 // [any thread]
 void alb_port_wake(struct alb_port *port);
 // False: the program has closed its descriptors.

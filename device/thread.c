@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The device thread. While a program polls, it only looks every now and then whether that is still so; when polling
-// stops, it takes over. Having driven something it goes on for a short while if a core is free (waking a thread that
-// sleeps on an idle core costs more than most round trips), then sleeps on the sockets until something comes or is due.
+// stops, it takes over. Having driven something it goes on for a short while if a core is free, then sleeps on the
+// sockets until something comes or is due.
 #include "device/thread.h"
 
 #include "device/address.h"
@@ -19,9 +19,6 @@
 // Of one drive. Few, so that a poller that comes back need not wait: two threads that alternate in driving waste two
 // cores.
 #define BATCHES_OF_DRIVE 2
-
-// How long to go on after the last traffic, if a core is free.
-#define SPIN_NS (100 * ALB_NS_PER_US)
 
 // After so many bytes in one turn more are likely to follow within the time one burst takes, and sleeping in between
 // would cost both ends more than it gives to other threads: go on for so long, even if no core is free.
@@ -69,7 +66,7 @@ static alb_time takeover_ns(const struct alb_device *device)
 
 static bool is_polled(const struct alb_device *device, alb_time now)
 {
-    alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
+    alb_time polled_at = atomic_load(&device->polled_at);
     return (polled_at != 0 && now - ALB_MIN(polled_at, now) < takeover_ns(device)) ||
            atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
 }
@@ -77,11 +74,14 @@ static bool is_polled(const struct alb_device *device, alb_time now)
 // Until polling must have begun again, or the device thread has to take over.
 static void nap(struct state *state, alb_time now)
 {
-    const struct alb_device *device = state->device;
+    struct alb_device *device = state->device;
     bool is_driving = atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
     alb_time from = is_driving ? now : atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    struct timespec at = alb_timespec(from + alb_nap_begin(&state->nap, takeover_ns(device), TAKEOVER_MAX_NS, now));
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    alb_time until = from + alb_nap_begin(&state->nap, takeover_ns(device), TAKEOVER_MAX_NS, now);
+    atomic_store(&device->naps, true);
+    if (is_polled(device, now)) // who has left it to us before he could see that we nap did not wake us
+        alb_port_nap(&device->port, until);
+    atomic_store(&device->naps, false);
 }
 
 struct taken {
@@ -225,19 +225,29 @@ static void rest(struct state *state)
     atomic_store(&device->armed_until, 0);
 }
 
+static void note_cores(struct state *state, bool is_left_to_poller, alb_time now)
+{
+    struct alb_device *device = state->device;
+    alb_engine_note_host_load(device->engine, alb_cores_load(&device->cores, now));
+    // A program that spins does so in place of us, or beside us while we nap.
+    bool has_free = alb_cores_had_free(&device->cores, is_left_to_poller ? 1 : 0);
+    atomic_store_explicit(&device->has_free_core, has_free, memory_order_relaxed);
+}
+
 static void turn(struct state *state)
 {
     alb_time now = alb_clock_now();
     try_front(state, now); // a program that polls is reached by that port, too
     look_at_links(state, now);
-    alb_engine_note_host_load(state->device->engine, alb_cores_load(&state->device->cores, now));
-    if (is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now)) {
+    bool is_left_to_poller = is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now);
+    note_cores(state, is_left_to_poller, now);
+    if (is_left_to_poller) {
         state->news.is_known = false;
         nap(state, now);
         return;
     }
     now = drive(state);
-    bool has_traffic = state->traffic_at != 0 && now - state->traffic_at < SPIN_NS;
+    bool has_traffic = state->traffic_at != 0 && now - state->traffic_at < ALB_LOOK_ON_NS;
     if (state->bulk_at != 0 && now - ALB_MIN(state->bulk_at, now) < BULK_SPIN_NS)
         return;
     if (!has_traffic || !alb_cores_has_free(&state->device->cores, now))

@@ -8,6 +8,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+// Two processors, and a file in place of /proc/loadavg.
+static void open_cores(struct alb_cores *cores)
+{
+    alb_cores_init(cores);
+    close(cores->loadavg_fd);
+    cores->loadavg_fd = memfd_create("loadavg", MFD_CLOEXEC);
+    cores->online = cores->usable = 2;
+}
+
+static void write_runnable(struct alb_cores *cores, uint32_t runnable)
+{
+    char text[32];
+    int length = snprintf(text, sizeof(text), "0.00 0.00 0.00 %u/999 1\n", runnable);
+    assert_int_equal(pwrite(cores->loadavg_fd, text, (size_t)length, 0), length);
+}
+
 static void alb_cores_parse_runnable__text(void **state)
 {
     assert_int_equal(alb_cores_parse_runnable("0.20 0.18 0.12 1/80 11206\n"), 1);
@@ -30,30 +46,28 @@ static void alb_cores_has_free__unknown_means_no(void **state)
 static void alb_cores_has_free__looks_once_a_millisecond(void **state)
 {
     struct alb_cores cores;
-    alb_cores_init(&cores);
-    cores.usable = 1000000; // never that many
+    open_cores(&cores);
+    write_runnable(&cores, 2);
     assert_true(alb_cores_has_free(&cores, 5000));
-    cores.usable = 0;
+    write_runnable(&cores, 3);
     assert_true(alb_cores_has_free(&cores, 5000 + ALB_NS_PER_MS - 1));
-    assert_false(alb_cores_has_free(&cores, 5000 + ALB_NS_PER_MS)); // we run ourselves
+    assert_false(alb_cores_has_free(&cores, 5000 + ALB_NS_PER_MS));
     alb_cores_fini(&cores);
 }
 
-// In place of /proc/loadavg.
-static void write_runnable(struct alb_cores *cores, uint32_t runnable)
+static void alb_cores_had_free__counts_all_but_so_many(void **state)
 {
-    char text[32];
-    int length = snprintf(text, sizeof(text), "0.00 0.00 0.00 %u/999 1\n", runnable);
-    assert_int_equal(pwrite(cores->loadavg_fd, text, (size_t)length, 0), length);
+    struct alb_cores cores = {.usable = 2, .runnable = 3};
+    assert_false(alb_cores_had_free(&cores, 0));
+    assert_true(alb_cores_had_free(&cores, 1));
+    cores.runnable = UINT32_MAX; // not known
+    assert_false(alb_cores_had_free(&cores, 1));
 }
 
 static void alb_cores_load__is_a_mean_for_each_processor(void **state)
 {
     struct alb_cores cores;
-    alb_cores_init(&cores);
-    close(cores.loadavg_fd);
-    cores.loadavg_fd = memfd_create("loadavg", MFD_CLOEXEC);
-    cores.online = 2;
+    open_cores(&cores);
     alb_time now = 1000 * ALB_NS_PER_MS;
     write_runnable(&cores, 80);
     assert_int_equal(alb_cores_load(&cores, now), ALB_HOST_LOAD_MAX);
@@ -71,10 +85,7 @@ static void alb_cores_load__is_a_mean_for_each_processor(void **state)
 static void alb_cores_has_free__looks_less_often_on_a_busy_host(void **state)
 {
     struct alb_cores cores;
-    alb_cores_init(&cores);
-    close(cores.loadavg_fd);
-    cores.loadavg_fd = memfd_create("loadavg", MFD_CLOEXEC);
-    cores.online = cores.usable = 2;
+    open_cores(&cores);
     write_runnable(&cores, 3); // one too many for a moment is not busy yet
     assert_false(alb_cores_has_free(&cores, ALB_NS_PER_S));
     write_runnable(&cores, 2);
@@ -102,6 +113,7 @@ int main(void)
         cmocka_unit_test(alb_cores_has_free__unknown_means_no),
         cmocka_unit_test(alb_cores_has_free__looks_once_a_millisecond),
         cmocka_unit_test(alb_cores_has_free__looks_less_often_on_a_busy_host),
+        cmocka_unit_test(alb_cores_had_free__counts_all_but_so_many),
         cmocka_unit_test(alb_cores_load__is_a_mean_for_each_processor),
         cmocka_unit_test(alb_cores_load__unknown_is_one),
     };

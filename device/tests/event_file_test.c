@@ -91,6 +91,20 @@ static void take__waits(void **state)
     assert_null(error);
 }
 
+static void blocks__until_the_program_says_otherwise(void **state)
+{
+    struct alb_event_file other;
+    assert_int_equal(alb_event_file_open(&other), 0);
+    assert_true(alb_event_file_blocks(&other));
+    assert_int_equal(fcntl(other.fd, F_SETFL, O_NONBLOCK), 0);
+    assert_false(alb_event_file_blocks(&other));
+    assert_int_equal(fcntl(other.fd, F_SETFL, 0), 0);
+    assert_true(alb_event_file_blocks(&other));
+    close(other.fd);
+    assert_false(alb_event_file_blocks(&other));
+    close(other.count_fd);
+}
+
 static void take__of_a_descriptor_that_the_program_has_closed(void **state)
 {
     struct alb_event_file other;
@@ -129,6 +143,7 @@ int main(void)
         TEST(epoll__each_one_is_an_edge),
         TEST(drop__takes_one_and_waits_for_none),
         TEST(take__waits),
+        TEST(blocks__until_the_program_says_otherwise),
         TEST(take__of_a_descriptor_that_the_program_has_closed),
         TEST(open__without_descriptors),
     };

@@ -189,6 +189,25 @@ static void *sleep_long(void *context)
     return NULL;
 }
 
+// A nap is for when others look at the sockets.
+static void alb_port_nap__ends_by_a_wake_alone(void **state)
+{
+    struct context c;
+    open_context(&c);
+    send_to(&c, &c.port.own[0]);
+    alb_time start = alb_clock_now();
+    alb_port_nap(&c.port, start + 20 * ALB_NS_PER_MS);
+    assert_true(alb_clock_now() - start >= 20 * ALB_NS_PER_MS);
+    alb_port_wake(&c.port);
+    start = alb_clock_now();
+    alb_port_nap(&c.port, start + LONG_NS);
+    assert_true(alb_clock_now() - start < LONG_NS);
+    start = alb_clock_now();
+    alb_port_nap(&c.port, start + 20 * ALB_NS_PER_MS); // the wake was for the one before
+    assert_true(alb_clock_now() - start >= 20 * ALB_NS_PER_MS);
+    close_context(&c);
+}
+
 // Who slept before the change does not know of it.
 static void alb_port_note_found__ends_a_sleep(void **state)
 {
@@ -231,6 +250,7 @@ int main(void)
         cmocka_unit_test(alb_port_note_found__turns_change_nothing),
         cmocka_unit_test(alb_port_sleep__tells_where_something_is),
         cmocka_unit_test(alb_port_ready__does_not_ask_what_a_sleep_has_told),
+        cmocka_unit_test(alb_port_nap__ends_by_a_wake_alone),
         cmocka_unit_test(alb_port_note_found__ends_a_sleep),
         cmocka_unit_test(alb_port_set_interfaces__without_descriptors),
     };

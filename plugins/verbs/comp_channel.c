@@ -45,20 +45,38 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *outer)
     return is_used ? alb_door_refuse(EBUSY) : alb_door_channel_release(alb_door_channel(outer));
 }
 
-int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+static bool is_found(void *notices)
 {
-    if (!channel || !cq || !cq_context) {
+    return alb_notices_found(notices);
+}
+
+// As the thread will wait, it can as well drive the device meanwhile: to be woken by the device's thread takes longer
+// than most round trips.
+static struct alb_notice *look(struct alb_door_channel *channel)
+{
+    if (!alb_notices_look(&channel->notices))
+        return NULL;
+    alb_device_await(alb_door_context(channel->channel.context)->device, is_found, &channel->notices);
+    return alb_notices_end_look(&channel->notices);
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *outer, struct ibv_cq **cq, void **cq_context)
+{
+    if (!outer || !cq || !cq_context) {
         errno = EINVAL;
         return -1;
     }
-    if (alb_door_is_forked(alb_door_context(channel->context))) { // the descriptor is the parent's, too
+    if (alb_door_is_forked(alb_door_context(outer->context))) { // the descriptor is the parent's, too
         errno = ENODEV;
         return -1;
     }
-    struct alb_notice *notice = alb_notices_take(&alb_door_channel(channel)->notices);
+    struct alb_door_channel *channel = alb_door_channel(outer);
+    struct alb_notice *notice = look(channel);
+    if (!notice)
+        notice = alb_notices_take(&channel->notices);
     if (!notice)
         return -1;
-    atomic_store_explicit(&alb_door_channel(channel)->will_poll, true, memory_order_relaxed);
+    atomic_store_explicit(&channel->will_poll, true, memory_order_relaxed);
     struct alb_door_cq *of = notice->owner;
     *cq = &of->cq;
     *cq_context = of->cq.cq_context;

@@ -103,6 +103,76 @@ static void forget__empties_the_descriptor(void **state)
     assert_true(alb_notices_fini(&notices));
 }
 
+// A thread that looks is handed what is raised, the file does not count it, and another reader is not told of it.
+static void look__is_handed_one(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    alb_notice_init(&a, &a, 1);
+    assert_true(alb_notices_look(&notices));
+    assert_false(alb_notices_fini(&notices));
+    assert_false(alb_notices_found(&notices));
+    alb_notices_raise(&notices, &a);
+    assert_true(alb_notices_found(&notices));
+    assert_false(is_readable(notices.file.fd));
+    alb_notices_raise(&notices, &a); // one is handed to each
+    assert_true(is_readable(notices.file.fd));
+    assert_ptr_equal(alb_notices_end_look(&notices), &a);
+    assert_false(alb_notices_found(&notices));
+    assert_int_equal(a.delivered, 1);
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_false(is_readable(notices.file.fd));
+    assert_true(alb_notices_fini(&notices));
+}
+
+static void look__ends_without_one(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    alb_notice_init(&a, &a, 1);
+    assert_true(alb_notices_look(&notices));
+    assert_null(alb_notices_end_look(&notices));
+    alb_notices_raise(&notices, &a);
+    assert_true(is_readable(notices.file.fd));
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_true(alb_notices_fini(&notices));
+}
+
+static void look__not_where_one_is_there_or_none_is_waited_for(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    alb_notice_init(&a, &a, 1);
+    alb_notices_raise(&notices, &a);
+    assert_false(alb_notices_look(&notices));
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    set_nonblocking(notices.file.fd);
+    assert_false(alb_notices_look(&notices));
+    assert_true(alb_notices_fini(&notices));
+}
+
+static void forget__of_what_was_handed(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a, b;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    alb_notice_init(&a, &a, 1);
+    alb_notice_init(&b, &b, 2);
+    assert_true(alb_notices_look(&notices));
+    alb_notices_raise(&notices, &a);
+    alb_notices_raise(&notices, &a);
+    alb_notices_forget(&notices, &a);
+    assert_false(alb_notices_found(&notices));
+    assert_false(is_readable(notices.file.fd));
+    alb_notices_raise(&notices, &b);
+    assert_ptr_equal(alb_notices_end_look(&notices), &b);
+    assert_false(is_readable(notices.file.fd));
+    assert_true(alb_notices_fini(&notices));
+}
+
 struct waiter {
     struct alb_notices *notices;
     struct alb_notice *taken;
@@ -154,7 +224,24 @@ static void *take_many(void *argument)
     return NULL;
 }
 
-// Two blocked readers, notices raised and forgotten under them: each that stays is taken exactly once.
+static void *look_and_take_many(void *argument)
+{
+    struct alb_notices *notices = argument;
+    for (int i = 0; i < 1000; i++) {
+        struct alb_notice *notice = NULL;
+        if (alb_notices_look(notices)) {
+            for (int looks = 0; looks < i % 20 && !alb_notices_found(notices); looks++)
+                sched_yield();
+            notice = alb_notices_end_look(notices);
+        }
+        if (!notice)
+            alb_notices_take(notices);
+    }
+    return NULL;
+}
+
+// Two readers, of which one waits at once, notices raised and forgotten under them: each that stays is taken exactly
+// once.
 static void take__races_with_forget(void **state)
 {
     struct alb_notices notices;
@@ -162,8 +249,8 @@ static void take__races_with_forget(void **state)
     pthread_t threads[2];
     assert_int_equal(alb_notices_init(&notices), 0);
     alb_notice_init(&kept, &kept, 1);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, take_many, &notices), 0);
+    assert_int_equal(pthread_create(&threads[0], NULL, take_many, &notices), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, look_and_take_many, &notices), 0);
     uint32_t taken_of_dropped = 0;
     for (uint32_t raised = 0; raised + taken_of_dropped < 2000; raised++) {
         alb_notice_init(&dropped, &dropped, 2);
@@ -186,6 +273,10 @@ int main(void)
         cmocka_unit_test(take__cancelled),
         cmocka_unit_test(take__nonblocking_and_empty),
         cmocka_unit_test(forget__empties_the_descriptor),
+        cmocka_unit_test(look__is_handed_one),
+        cmocka_unit_test(look__ends_without_one),
+        cmocka_unit_test(look__not_where_one_is_there_or_none_is_waited_for),
+        cmocka_unit_test(forget__of_what_was_handed),
         cmocka_unit_test(take__waits),
         cmocka_unit_test(fini__under_a_reader),
         cmocka_unit_test(take__races_with_forget),

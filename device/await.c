@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A thread of the program that waits for an event. While answers come within a round trip it drives the device itself:
+// otherwise the device thread would have to be woken, and then wake it (docs/LESSONS.md, 153).
+#include "device/impl.h"
+
+// A signal whose handler wants the wait to end is not noticed meanwhile.
+#define AWAIT_MAX_NS ALB_LOOK_ON_NS
+
+static bool is_worth_while(const struct alb_device *device, alb_time began_at, alb_time now)
+{
+    alb_time active_at = atomic_load_explicit(&device->active_at, memory_order_relaxed);
+    return atomic_load_explicit(&device->has_free_core, memory_order_relaxed) && now - began_at < AWAIT_MAX_NS &&
+           now - ALB_MIN(active_at, now) < ALB_LOOK_ON_NS;
+}
+
+// What was left to a poller is the device thread's from now on.
+static void leave_to_thread(struct alb_device *device)
+{
+    atomic_store(&device->polled_at, 0);
+    if (atomic_exchange(&device->naps, false))
+        alb_port_wake(&device->port);
+}
+
+bool alb_device_await(struct alb_device *device, bool (*is_raised)(void *context), void *context)
+{
+    alb_time began_at = alb_clock_now();
+    bool is = is_raised(context);
+    while (!is && is_worth_while(device, began_at, alb_clock_now())) {
+        alb_device_poll(device);
+        is = is_raised(context);
+    }
+    if (!is)
+        leave_to_thread(device);
+    return is;
+}

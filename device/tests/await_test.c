@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who drives while a thread of the program waits for an event. The device threads are laid to sleep for longer than a
+// test takes, as by a program that polls.
+#include "device/impl.h"
+#include "device/tests/pair.h"
+
+#include <unistd.h>
+
+#define LONG_NS (20 * ALB_NS_PER_S)
+#define TRIES   1000
+
+static uint64_t drives(const struct side *side)
+{
+    return alb_edge_counted(&side->device->board.header->edge_stats, ALB_EDGE_drives_by_thread);
+}
+
+static void lay_to_sleep(struct side *side)
+{
+    struct alb_device *device = side->device;
+    atomic_store(&device->polled_at, alb_clock_now() + LONG_NS);
+    alb_device_kick(device, side->qp); // it may sleep on the sockets
+    alb_port_wake(&device->port);
+    while (!atomic_load(&device->naps))
+        usleep(100);
+    usleep(1000); // until it does
+}
+
+// As if something had just been sent.
+static void note_traffic(struct side *side, bool has_free_core)
+{
+    atomic_store(&side->device->active_at, alb_clock_now() + LONG_NS);
+    atomic_store(&side->device->has_free_core, has_free_core);
+}
+
+static bool has_completion(void *side)
+{
+    return !alb_cq_is_empty(((struct side *)side)->cq);
+}
+
+static bool count_and_go_on(void *asked)
+{
+    ++*(uint32_t *)asked;
+    return false;
+}
+
+static void leave_to_thread(struct side *side)
+{
+    uint32_t asked = 0;
+    atomic_store(&side->device->has_free_core, false);
+    assert_false(alb_device_await(side->device, count_and_go_on, &asked));
+    assert_int_equal(asked, 1);
+}
+
+// On a busy host the time may be over before anything comes; then it is the thread's.
+static void alb_device_await__takes_in_what_it_waits_for(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.1.1", "127.92.1.2", NULL);
+    struct side *a = &pair.side[0], *b = &pair.side[1];
+    bool is_own_work = false;
+    for (int i = 0; i < TRIES && !is_own_work; i++) {
+        lay_to_sleep(b);
+        uint64_t before = drives(b);
+        side_receive(b, 0, 64);
+        side_send(a, 0, 64);
+        note_traffic(b, true);
+        is_own_work = alb_device_await(b->device, has_completion, b) && drives(b) == before;
+        assert_true(!is_own_work || atomic_load(&b->device->naps));
+        assert_int_equal(side_wait(b).status, ALB_WC_SUCCESS);
+        leave_to_thread(b); // the acknowledgement
+        assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+    }
+    assert_true(is_own_work);
+    pair_close(&pair);
+}
+
+static void alb_device_await__looks_only_while_answers_come_and_a_core_is_free(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.1.1", "127.92.1.2", NULL);
+    struct side *a = &pair.side[0];
+    uint32_t asked = 0;
+    lay_to_sleep(a);
+    note_traffic(a, false);
+    assert_false(alb_device_await(a->device, count_and_go_on, &asked));
+    assert_int_equal(asked, 1);
+    lay_to_sleep(a);
+    note_traffic(a, true);
+    atomic_store(&a->device->active_at, 1); // long ago
+    assert_false(alb_device_await(a->device, count_and_go_on, &asked));
+    assert_int_equal(asked, 2);
+    for (int i = 0; i < TRIES && asked < 4; i++) {
+        lay_to_sleep(a);
+        note_traffic(a, true);
+        asked = 2;
+        assert_false(alb_device_await(a->device, count_and_go_on, &asked));
+    }
+    assert_true(asked >= 4);
+    pair_close(&pair);
+}
+
+// What comes while the program sleeps, or was left to its next poll, does not wait for the end of a nap.
+static void alb_device_await__wakes_the_thread_that_naps(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.1.1", "127.92.1.2", NULL);
+    struct side *a = &pair.side[0], *b = &pair.side[1];
+    lay_to_sleep(a);
+    alb_time began_at = alb_clock_now();
+    side_receive(b, 0, 64);
+    side_send(a, 0, 64); // is left to a poll
+    leave_to_thread(a);
+    assert_int_equal(atomic_load(&a->device->polled_at), 0);
+    assert_int_equal(side_wait_idle(a).status, ALB_WC_SUCCESS);
+    assert_true(alb_clock_now() - began_at < LONG_NS / 2);
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_device_await__takes_in_what_it_waits_for),
+        cmocka_unit_test(alb_device_await__looks_only_while_answers_come_and_a_core_is_free),
+        cmocka_unit_test(alb_device_await__wakes_the_thread_that_naps),
+    };
+    return cmocka_run_group_tests_name("await", tests, NULL, NULL);
+}
