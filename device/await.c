@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A thread of the program that waits for an event. While answers come within a round trip it drives the device itself:
 // otherwise the device thread would have to be woken, and then wake it (docs/LESSONS.md, 153).
-#include "device/impl.h"
+#include "device/drive.h"
 
 // A signal whose handler wants the wait to end is not noticed meanwhile.
 #define AWAIT_MAX_NS ALB_LOOK_ON_NS
@@ -13,23 +13,16 @@ static bool is_worth_while(const struct alb_device *device, alb_time began_at, a
            now - ALB_MIN(active_at, now) < ALB_LOOK_ON_NS;
 }
 
-// What was left to a poller is the device thread's from now on.
-static void leave_to_thread(struct alb_device *device)
-{
-    atomic_store(&device->polled_at, 0);
-    if (atomic_exchange(&device->naps, false))
-        alb_port_wake(&device->port);
-}
-
-bool alb_device_await(struct alb_device *device, bool (*is_raised)(void *context), void *context)
+void alb_device_await(struct alb_device *device, bool (*is_raised)(void *context), void *context)
 {
     alb_time began_at = alb_clock_now();
-    bool is = is_raised(context);
-    while (!is && is_worth_while(device, began_at, alb_clock_now())) {
+    while (!is_raised(context) && is_worth_while(device, began_at, alb_clock_now()))
         alb_device_poll(device);
-        is = is_raised(context);
-    }
-    if (!is)
-        leave_to_thread(device);
-    return is;
+}
+
+void alb_device_leave(struct alb_device *device)
+{
+    if (alb_engine_bell_is_rung(device->engine)) // what was posted was left to the next poll
+        alb_device_poll_once(device);
+    alb_drive_leave_to_thread(device);
 }

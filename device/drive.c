@@ -238,6 +238,13 @@ static void wake_thread_if_late(struct alb_device *device)
     }
 }
 
+void alb_drive_leave_to_thread(struct alb_device *device)
+{
+    atomic_store(&device->polled_at, 0);
+    if (atomic_load(&device->naps) && atomic_exchange(&device->naps, false))
+        alb_port_wake(&device->port);
+}
+
 static void publish_and_release(struct alb_device *device, alb_time tx_by)
 {
     publish_deadline(device, tx_by);
@@ -317,11 +324,17 @@ static bool may_leave_to_poller(struct alb_device *device, alb_time now)
     return left < KICKS_LEFT_MAX;
 }
 
+// Unless another thread sets it meanwhile: a poller that has left must not come back by this.
+static void move(_Atomic alb_time *moment, alb_time from, alb_time to)
+{
+    if (from != 0)
+        atomic_compare_exchange_strong(moment, &from, to);
+}
+
 static void put_off(_Atomic alb_time *moment, alb_time ns)
 {
     alb_time at = atomic_load_explicit(moment, memory_order_relaxed);
-    if (at != 0)
-        atomic_store_explicit(moment, at + ns, memory_order_relaxed);
+    move(moment, at, at + ns);
 }
 
 // A poller does not stop being one while it sends: it would send each message by itself, which takes longer still.
@@ -343,13 +356,14 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
         pass_time_of(device, alb_clock_now() - now);
     atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
     alb_drive_release(device);
+    if (is_poller && atomic_load(&device->polled_at) == 0) // it has left, and the device thread naps for our sake
+        alb_drive_leave_to_thread(device);
 }
 
 // The poll that has begun has not ended yet.
 static void go_on_polling(struct alb_device *device, alb_time now)
 {
-    if (atomic_load_explicit(&device->polled_at, memory_order_relaxed) != 0)
-        atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
+    move(&device->polled_at, atomic_load_explicit(&device->polled_at, memory_order_relaxed), now);
 }
 
 static _Thread_local struct alb_share share = ALB_SHARE_INIT;

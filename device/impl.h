@@ -54,7 +54,7 @@ struct alb_device {
     _Atomic alb_time poller_kicked_at; // the last kick, if it was a poller's; else 0
     _Alignas(64) _Atomic alb_time deadline; // when to drive at the latest; written by the token's holder
     _Atomic alb_time armed_until; // when the device thread wakes by itself; 0: it is awake, or naps (device/nap.h)
-    _Atomic bool naps;            // it sleeps without looking at sockets, since a program polls
+    _Atomic bool naps;            // it sleeps without looking at sockets, since a program polls; not woken yet
     _Atomic uint32_t kicks_left;  // kicks since the last pump that were left to a poller
     _Atomic alb_time active_at;   // when something was last sent or received
     _Atomic bool has_foreign_peers;

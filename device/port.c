@@ -154,11 +154,15 @@ bool alb_port_is_open(const struct alb_port *port)
     return fcntl(port->wake_fd, F_GETFD) >= 0 || errno != EBADF;
 }
 
-// Waits for one of the files, of which one is wake_fd. Returns how many have something.
-static int wait_for(struct alb_port *port, struct pollfd *files, nfds_t count, alb_time now, alb_time until)
+static struct timespec span_until(alb_time now, alb_time until)
 {
-    struct timespec span = alb_timespec(until > now ? until - now : 0);
-    int found = ppoll(files, count, until == ALB_TIME_NEVER ? NULL : &span, NULL);
+    return alb_timespec(until > now ? until - now : 0);
+}
+
+// Waits for one of the files, of which one is wake_fd. Returns how many have something.
+static int wait_for(struct alb_port *port, struct pollfd *files, nfds_t count, const struct timespec *span)
+{
+    int found = ppoll(files, count, span, NULL);
     short events = 0;
     for (nfds_t i = 0; found > 0 && i < count; i++)
         events |= files[i].revents;
@@ -172,7 +176,7 @@ static int wait_for(struct alb_port *port, struct pollfd *files, nfds_t count, a
 
 static void take_wakes(struct alb_port *port, const struct pollfd *file)
 {
-    if (file->revents & POLLIN && alb_sys_eventfd_take(port->wake_fd) < 0 && errno == EBADF)
+    if (file->revents && alb_sys_eventfd_take(port->wake_fd) < 0 && errno == EBADF)
         note_closed(port);
 }
 
@@ -186,7 +190,8 @@ struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool 
         {.fd = for_links ? port->links.fd : -1, .events = POLLIN},
     };
     alb_time now = alb_clock_now();
-    int count = wait_for(port, files, ALB_COUNT(files), now, until);
+    struct timespec span = span_until(now, until);
+    int count = wait_for(port, files, ALB_COUNT(files), until == ALB_TIME_NEVER ? NULL : &span);
     if (count > 0)
         take_wakes(port, &files[1]);
     return (struct alb_port_news){
@@ -202,7 +207,8 @@ struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool 
 void alb_port_nap(struct alb_port *port, alb_time until)
 {
     struct pollfd file = {.fd = port->wake_fd, .events = POLLIN};
-    if (wait_for(port, &file, 1, alb_clock_now(), until) > 0)
+    struct timespec span = span_until(alb_clock_now(), until);
+    if (wait_for(port, &file, 1, &span) > 0)
         take_wakes(port, &file);
 }
 

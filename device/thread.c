@@ -131,7 +131,7 @@ static alb_time drive(struct state *state)
         state->traffic_at = now;
     if (taken.is_bulk)
         state->bulk_at = alb_clock_now();
-    if ((taken.writes || taken.fetches) && alb_nap_is_on(&state->nap))
+    if ((taken.writes || taken.fetches) && alb_nap_is_on(&state->nap) && polled_at != 0) // 0: it sleeps
         alb_memory_watch_begin(&state->watch, now);
     alb_nap_end(&state->nap);
     return now;

@@ -4,6 +4,16 @@
 
 #include <stdlib.h>
 
+static void await(void *device, bool (*is_raised)(void *notices), void *notices)
+{
+    alb_device_await(device, is_raised, notices);
+}
+
+static void leave(void *device)
+{
+    alb_device_leave(device);
+}
+
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
     if (!context)
@@ -13,7 +23,13 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
     struct alb_door_channel *channel = calloc(1, sizeof(*channel));
     if (!channel)
         return alb_door_fail(ENOMEM);
-    int error = alb_notices_init(&channel->notices);
+    // A thread that waits can as well drive the device: to be woken by the device's takes longer than most round trips.
+    const struct alb_notices_driver driver = {
+        .context = alb_door_context(context)->device,
+        .await = await,
+        .leave = leave,
+    };
+    int error = alb_notices_init(&channel->notices, &driver);
     if (error) {
         free(channel);
         return alb_door_fail(error);
@@ -45,21 +61,6 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *outer)
     return is_used ? alb_door_refuse(EBUSY) : alb_door_channel_release(alb_door_channel(outer));
 }
 
-static bool is_found(void *notices)
-{
-    return alb_notices_found(notices);
-}
-
-// As the thread will wait, it can as well drive the device meanwhile: to be woken by the device's thread takes longer
-// than most round trips.
-static struct alb_notice *look(struct alb_door_channel *channel)
-{
-    if (!alb_notices_look(&channel->notices))
-        return NULL;
-    alb_device_await(alb_door_context(channel->channel.context)->device, is_found, &channel->notices);
-    return alb_notices_end_look(&channel->notices);
-}
-
 int ibv_get_cq_event(struct ibv_comp_channel *outer, struct ibv_cq **cq, void **cq_context)
 {
     if (!outer || !cq || !cq_context) {
@@ -71,9 +72,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *outer, struct ibv_cq **cq, void **
         return -1;
     }
     struct alb_door_channel *channel = alb_door_channel(outer);
-    struct alb_notice *notice = look(channel);
-    if (!notice)
-        notice = alb_notices_take(&channel->notices);
+    struct alb_notice *notice = alb_notices_take(&channel->notices);
     if (!notice)
         return -1;
     atomic_store_explicit(&channel->will_poll, true, memory_order_relaxed);

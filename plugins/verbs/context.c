@@ -130,7 +130,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     if (!context)
         return alb_door_fail(ENOMEM);
 
-    int error = alb_notices_init(&context->async);
+    int error = alb_notices_init(&context->async, NULL);
     if (error) {
         complain(device->name, strerror(error));
         goto fail_context;

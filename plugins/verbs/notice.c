@@ -2,25 +2,35 @@
 #include "plugins/verbs/notice.h"
 
 #include <errno.h>
+#include <time.h>
 
 // Every count was written behind its notice: a reader that has read a count finds a notice, or finds that it was
 // forgotten and reads again.
 
-int alb_notices_init(struct alb_notices *notices)
+// Threads of this process that wait for notices which they can raise themselves. (In a forked child it may stay too
+// large: then none of its threads does.)
+static _Atomic uint32_t waiting;
+
+int alb_notices_init(struct alb_notices *notices, const struct alb_notices_driver *driver)
 {
     int error = alb_event_file_open(&notices->file);
     if (error)
         return error;
     pthread_mutex_init(&notices->lock, NULL);
     alb_list_init(&notices->pending);
-    notices->lookers = 0;
-    atomic_init(&notices->handed, 0);
+    notices->has_looker = false;
+    atomic_init(&notices->is_handed, false);
+    notices->driver = driver ? *driver : (struct alb_notices_driver){0};
+    atomic_init(&notices->drivers, 0);
     atomic_init(&notices->readers, 0);
     return 0;
 }
 
 bool alb_notices_fini(struct alb_notices *notices)
 {
+    const struct timespec pause = {.tv_nsec = 20000};
+    while (atomic_load(&notices->drivers) > 0)
+        nanosleep(&pause, NULL);
     if (atomic_load_explicit(&notices->readers, memory_order_acquire) > 0)
         return false;
     alb_event_file_close(&notices->file);
@@ -37,24 +47,16 @@ void alb_notice_init(struct alb_notice *notice, void *owner, int kind)
     notice->delivered = 0;
 }
 
-// [lock] True if there was a looker for one more.
+// [lock] True if a thread looks, and has none yet.
 static bool hand(struct alb_notices *notices)
 {
-    uint32_t handed = atomic_load_explicit(&notices->handed, memory_order_relaxed);
-    if (handed == notices->lookers)
-        return false;
-    atomic_store_explicit(&notices->handed, handed + 1, memory_order_relaxed);
-    return true;
+    return notices->has_looker && !atomic_exchange_explicit(&notices->is_handed, true, memory_order_relaxed);
 }
 
 // [lock] True if one was handed, which is not any more.
 static bool take_back(struct alb_notices *notices)
 {
-    uint32_t handed = atomic_load_explicit(&notices->handed, memory_order_relaxed);
-    if (handed == 0)
-        return false;
-    atomic_store_explicit(&notices->handed, handed - 1, memory_order_relaxed);
-    return true;
+    return atomic_exchange_explicit(&notices->is_handed, false, memory_order_relaxed);
 }
 
 void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice)
@@ -82,7 +84,65 @@ static struct alb_notice *pop(struct alb_notices *notices)
     return notice;
 }
 
-static struct alb_notice *take(struct alb_notices *notices)
+static bool is_handed(void *notices)
+{
+    return atomic_load_explicit(&((struct alb_notices *)notices)->is_handed, memory_order_relaxed);
+}
+
+// False if there is something already.
+static bool set_looker(struct alb_notices *notices)
+{
+    pthread_mutex_lock(&notices->lock);
+    bool is_empty = alb_list_is_empty(&notices->pending);
+    notices->has_looker = is_empty;
+    pthread_mutex_unlock(&notices->lock);
+    return is_empty;
+}
+
+// What was handed to it, or NULL.
+static struct alb_notice *unset_looker(struct alb_notices *notices)
+{
+    pthread_mutex_lock(&notices->lock);
+    notices->has_looker = false;
+    struct alb_notice *notice = take_back(notices) ? pop(notices) : NULL;
+    pthread_mutex_unlock(&notices->lock);
+    return notice;
+}
+
+static bool will_wait(struct alb_notices *notices)
+{
+    pthread_mutex_lock(&notices->lock);
+    bool is_empty = alb_list_is_empty(&notices->pending);
+    pthread_mutex_unlock(&notices->lock);
+    return is_empty && alb_event_file_blocks(&notices->file);
+}
+
+// Does what the driver can before the thread sleeps. Of several that wait none does: while one would be busy with what
+// it waited for, nobody would drive for the others.
+static struct alb_notice *look(struct alb_notices *notices, bool is_alone)
+{
+    const struct alb_notices_driver *driver = &notices->driver;
+    struct alb_notice *notice = NULL;
+    if (is_alone && set_looker(notices)) {
+        driver->await(driver->context, is_handed, notices);
+        notice = unset_looker(notices);
+    }
+    if (!notice)
+        driver->leave(driver->context);
+    return notice;
+}
+
+static struct alb_notice *look_first(struct alb_notices *notices, bool is_alone)
+{
+    if (!will_wait(notices))
+        return NULL;
+    atomic_fetch_add(&notices->drivers, 1);
+    struct alb_notice *notice = look(notices, is_alone);
+    atomic_fetch_sub(&notices->drivers, 1);
+    return notice;
+}
+
+static struct alb_notice *take_counted(struct alb_notices *notices)
 {
     for (;;) {
         int error = alb_event_file_take(&notices->file);
@@ -98,9 +158,17 @@ static struct alb_notice *take(struct alb_notices *notices)
     }
 }
 
-static void leave(void *argument)
+static struct alb_notice *take(struct alb_notices *notices, bool is_alone)
+{
+    struct alb_notice *notice = notices->driver.await ? look_first(notices, is_alone) : NULL;
+    return notice ? notice : take_counted(notices);
+}
+
+static void end_wait(void *argument)
 {
     struct alb_notices *notices = argument;
+    if (notices->driver.await)
+        atomic_fetch_sub(&waiting, 1);
     atomic_fetch_sub_explicit(&notices->readers, 1, memory_order_release);
 }
 
@@ -108,32 +176,11 @@ static void leave(void *argument)
 struct alb_notice *alb_notices_take(struct alb_notices *notices)
 {
     struct alb_notice *notice;
+    bool is_alone = notices->driver.await && atomic_fetch_add(&waiting, 1) == 0;
     atomic_fetch_add_explicit(&notices->readers, 1, memory_order_relaxed);
-    pthread_cleanup_push(leave, notices);
-    notice = take(notices);
+    pthread_cleanup_push(end_wait, notices);
+    notice = take(notices, is_alone);
     pthread_cleanup_pop(1);
-    return notice;
-}
-
-bool alb_notices_look(struct alb_notices *notices)
-{
-    pthread_mutex_lock(&notices->lock);
-    bool looks = alb_list_is_empty(&notices->pending) && alb_event_file_blocks(&notices->file);
-    if (looks) {
-        notices->lookers++;
-        atomic_fetch_add_explicit(&notices->readers, 1, memory_order_relaxed);
-    }
-    pthread_mutex_unlock(&notices->lock);
-    return looks;
-}
-
-struct alb_notice *alb_notices_end_look(struct alb_notices *notices)
-{
-    pthread_mutex_lock(&notices->lock);
-    notices->lookers--;
-    struct alb_notice *notice = take_back(notices) ? pop(notices) : NULL;
-    pthread_mutex_unlock(&notices->lock);
-    leave(notices);
     return notice;
 }
 

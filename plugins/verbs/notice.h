@@ -10,13 +10,24 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+// What a thread that waits for a notice can do by which one may be raised. It is the only one in the process that does.
+struct alb_notices_driver {
+    void *context;
+    // Does it while that is worth while, and ends as soon as is_raised says so.
+    void (*await)(void *context, bool (*is_raised)(void *notices), void *notices);
+    // The thread goes to sleep.
+    void (*leave)(void *context);
+};
+
 struct alb_notices {
     pthread_mutex_t lock;
     struct alb_list pending;
-    uint32_t lookers;        // threads between alb_notices_look and alb_notices_end_look
-    _Atomic uint32_t handed; // of what is pending: it is for lookers, and the file does not count it; at most lookers
+    bool has_looker;        // a thread is in driver.await
+    _Atomic bool is_handed; // one notice is for it, and the file does not count that
     struct alb_event_file file;
-    _Atomic uint32_t readers; // threads in alb_notices_take, and lookers
+    struct alb_notices_driver driver; // await NULL: none
+    _Atomic uint32_t drivers;         // threads that are in its functions, or about to be
+    _Atomic uint32_t readers;         // threads in alb_notices_take
 };
 
 // One thing that can be noticed again and again. It is embedded in its owner, so that raising it cannot fail.
@@ -28,10 +39,10 @@ struct alb_notice {
     uint32_t delivered; // taken: each is owed an acknowledgement
 };
 
-// Errors: those of alb_event_file_open.
-int alb_notices_init(struct alb_notices *notices);
-// False if a thread waits in alb_notices_take, or looks. It waits for ever then (some programs leave a thread there on
-// purpose), and the queue's memory and descriptor must be left to it.
+// driver may be NULL. Errors: those of alb_event_file_open.
+int alb_notices_init(struct alb_notices *notices, const struct alb_notices_driver *driver);
+// Waits for a thread that is in the driver's functions. False if one waits in alb_notices_take. It waits for ever then
+// (some programs leave a thread there on purpose), and the queue's memory and descriptor must be left to it.
 bool alb_notices_fini(struct alb_notices *notices);
 
 void alb_notice_init(struct alb_notice *notice, void *owner, int kind);
@@ -39,16 +50,5 @@ void alb_notice_init(struct alb_notice *notice, void *owner, int kind);
 void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice);
 // Takes the oldest one, waiting for it if the descriptor blocks. NULL with the errno of alb_event_file_take.
 struct alb_notice *alb_notices_take(struct alb_notices *notices);
-// For a thread that would wait in alb_notices_take, and can do something meanwhile by which a notice may be raised: it
-// is handed to it without a system call. False if there is one already, or the descriptor does not block.
-bool alb_notices_look(struct alb_notices *notices);
-// True if there is one for a thread that looks.
-static inline bool alb_notices_found(struct alb_notices *notices)
-{
-    return atomic_load_explicit(&notices->handed, memory_order_relaxed) > 0;
-}
-// Ends a look, and takes the notice that was handed to it, or returns NULL.
-struct alb_notice *alb_notices_end_look(struct alb_notices *notices);
-
 // Forgets what is pending. Afterwards notice->delivered is final, if it is not raised any more.
 void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice);

@@ -341,7 +341,7 @@ struct albdv_proposal_channel *alb_door_create_proposal_channel(struct ibv_conte
     struct alb_door_channel_of_proposals *channel = calloc(1, sizeof(*channel));
     if (!channel)
         return alb_door_fail(ENOMEM);
-    int error = alb_notices_init(&channel->notices);
+    int error = alb_notices_init(&channel->notices, NULL);
     if (error) {
         free(channel);
         return alb_door_fail(error);

@@ -39,7 +39,7 @@ static int create(struct alb_door_checks *_Atomic *created)
     struct alb_door_checks *checks = calloc(1, sizeof(*checks));
     if (!checks)
         return ENOMEM;
-    int error = alb_notices_init(&checks->queue);
+    int error = alb_notices_init(&checks->queue, NULL);
     if (error) {
         free(checks);
         return error;

@@ -28,7 +28,7 @@ static void take__oldest_first_and_counted(void **state)
 {
     struct alb_notices notices;
     struct alb_notice a, b;
-    assert_int_equal(alb_notices_init(&notices), 0);
+    assert_int_equal(alb_notices_init(&notices, NULL), 0);
     alb_notice_init(&a, &a, 1);
     alb_notice_init(&b, &b, 2);
     set_nonblocking(notices.file.fd);
@@ -60,7 +60,7 @@ static void take__cancelled(void **state)
     struct alb_notices notices;
     pthread_t thread;
     void *result;
-    assert_int_equal(alb_notices_init(&notices), 0);
+    assert_int_equal(alb_notices_init(&notices, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, take_one, &notices), 0);
     while (atomic_load(&notices.readers) == 0)
         sched_yield();
@@ -74,7 +74,7 @@ static void take__cancelled(void **state)
 static void take__nonblocking_and_empty(void **state)
 {
     struct alb_notices notices;
-    assert_int_equal(alb_notices_init(&notices), 0);
+    assert_int_equal(alb_notices_init(&notices, NULL), 0);
     set_nonblocking(notices.file.fd);
     errno = 0;
     assert_null(alb_notices_take(&notices));
@@ -87,7 +87,7 @@ static void forget__empties_the_descriptor(void **state)
 {
     struct alb_notices notices;
     struct alb_notice a, b;
-    assert_int_equal(alb_notices_init(&notices), 0);
+    assert_int_equal(alb_notices_init(&notices, NULL), 0);
     alb_notice_init(&a, &a, 1);
     alb_notice_init(&b, &b, 2);
     alb_notices_raise(&notices, &a);
@@ -103,76 +103,6 @@ static void forget__empties_the_descriptor(void **state)
     assert_true(alb_notices_fini(&notices));
 }
 
-// A thread that looks is handed what is raised, the file does not count it, and another reader is not told of it.
-static void look__is_handed_one(void **state)
-{
-    struct alb_notices notices;
-    struct alb_notice a;
-    assert_int_equal(alb_notices_init(&notices), 0);
-    alb_notice_init(&a, &a, 1);
-    assert_true(alb_notices_look(&notices));
-    assert_false(alb_notices_fini(&notices));
-    assert_false(alb_notices_found(&notices));
-    alb_notices_raise(&notices, &a);
-    assert_true(alb_notices_found(&notices));
-    assert_false(is_readable(notices.file.fd));
-    alb_notices_raise(&notices, &a); // one is handed to each
-    assert_true(is_readable(notices.file.fd));
-    assert_ptr_equal(alb_notices_end_look(&notices), &a);
-    assert_false(alb_notices_found(&notices));
-    assert_int_equal(a.delivered, 1);
-    assert_ptr_equal(alb_notices_take(&notices), &a);
-    assert_false(is_readable(notices.file.fd));
-    assert_true(alb_notices_fini(&notices));
-}
-
-static void look__ends_without_one(void **state)
-{
-    struct alb_notices notices;
-    struct alb_notice a;
-    assert_int_equal(alb_notices_init(&notices), 0);
-    alb_notice_init(&a, &a, 1);
-    assert_true(alb_notices_look(&notices));
-    assert_null(alb_notices_end_look(&notices));
-    alb_notices_raise(&notices, &a);
-    assert_true(is_readable(notices.file.fd));
-    assert_ptr_equal(alb_notices_take(&notices), &a);
-    assert_true(alb_notices_fini(&notices));
-}
-
-static void look__not_where_one_is_there_or_none_is_waited_for(void **state)
-{
-    struct alb_notices notices;
-    struct alb_notice a;
-    assert_int_equal(alb_notices_init(&notices), 0);
-    alb_notice_init(&a, &a, 1);
-    alb_notices_raise(&notices, &a);
-    assert_false(alb_notices_look(&notices));
-    assert_ptr_equal(alb_notices_take(&notices), &a);
-    set_nonblocking(notices.file.fd);
-    assert_false(alb_notices_look(&notices));
-    assert_true(alb_notices_fini(&notices));
-}
-
-static void forget__of_what_was_handed(void **state)
-{
-    struct alb_notices notices;
-    struct alb_notice a, b;
-    assert_int_equal(alb_notices_init(&notices), 0);
-    alb_notice_init(&a, &a, 1);
-    alb_notice_init(&b, &b, 2);
-    assert_true(alb_notices_look(&notices));
-    alb_notices_raise(&notices, &a);
-    alb_notices_raise(&notices, &a);
-    alb_notices_forget(&notices, &a);
-    assert_false(alb_notices_found(&notices));
-    assert_false(is_readable(notices.file.fd));
-    alb_notices_raise(&notices, &b);
-    assert_ptr_equal(alb_notices_end_look(&notices), &b);
-    assert_false(is_readable(notices.file.fd));
-    assert_true(alb_notices_fini(&notices));
-}
-
 struct waiter {
     struct alb_notices *notices;
     struct alb_notice *taken;
@@ -185,13 +115,143 @@ static void *wait_for_one(void *argument)
     return NULL;
 }
 
+// A driver that raises what its script says, and forgets some of it again.
+struct script {
+    struct alb_notices *notices;
+    struct alb_notice *raises[2], *forgets;
+    uint32_t awaited;
+    _Atomic uint32_t left;
+    bool was_readable, was_raised;
+};
+
+static void follow_script(void *context, bool (*is_raised)(void *notices), void *notices)
+{
+    struct script *script = context;
+    script->awaited++;
+    assert_false(is_raised(notices));
+    for (size_t i = 0; i < 2; i++) {
+        if (script->raises[i])
+            alb_notices_raise(script->notices, script->raises[i]);
+    }
+    script->was_readable = is_readable(script->notices->file.fd);
+    script->was_raised = is_raised(notices);
+    if (script->forgets)
+        alb_notices_forget(script->notices, script->forgets);
+}
+
+static void note_that_it_sleeps(void *context)
+{
+    struct script *script = context;
+    script->left++;
+    assert_true(atomic_load(&script->notices->drivers) > 0); // fini waits for it
+}
+
+static void init_with_script(struct alb_notices *notices, struct script *script)
+{
+    const struct alb_notices_driver driver = {
+        .context = script,
+        .await = follow_script,
+        .leave = note_that_it_sleeps,
+    };
+    script->notices = notices;
+    assert_int_equal(alb_notices_init(notices, &driver), 0);
+}
+
+// What a thread raises for itself is not counted by the file; what is raised besides is.
+static void take__of_what_the_thread_raised_itself(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a, b;
+    struct script script = {.raises = {&a}};
+    init_with_script(&notices, &script);
+    alb_notice_init(&a, &a, 1);
+    alb_notice_init(&b, &b, 2);
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_true(script.was_raised);
+    assert_false(script.was_readable);
+    assert_int_equal(a.delivered, 1);
+    script.raises[1] = &b;
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_true(script.was_readable);
+    assert_ptr_equal(alb_notices_take(&notices), &b);
+    assert_false(is_readable(notices.file.fd));
+    assert_int_equal(script.awaited, 2);
+    assert_int_equal(script.left, 0);
+    assert_true(alb_notices_fini(&notices));
+}
+
+static void take__drives_nothing_if_it_need_not_wait(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a;
+    struct script script = {.raises = {0}};
+    init_with_script(&notices, &script);
+    alb_notice_init(&a, &a, 1);
+    alb_notices_raise(&notices, &a);
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    set_nonblocking(notices.file.fd);
+    assert_null(alb_notices_take(&notices));
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(script.awaited, 0);
+    assert_int_equal(script.left, 0);
+    assert_true(alb_notices_fini(&notices));
+}
+
+// While one of them would be busy with what it raised, nobody would drive for the other.
+static void take__drives_for_one_thread_alone(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a;
+    struct script script = {.raises = {0}};
+    struct waiter waiters[] = {{.notices = &notices}, {.notices = &notices}};
+    pthread_t threads[2];
+    init_with_script(&notices, &script);
+    alb_notice_init(&a, &a, 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, &waiters[i]), 0);
+        while (atomic_load(&script.left) == i)
+            sched_yield();
+    }
+    assert_int_equal(script.awaited, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        alb_notices_raise(&notices, &a);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    script.raises[0] = &a;
+    assert_ptr_equal(alb_notices_take(&notices), &a); // alone again
+    assert_int_equal(script.awaited, 2);
+    assert_true(alb_notices_fini(&notices));
+}
+
+static void forget__of_what_was_handed(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a, b;
+    struct script script = {.raises = {&a, &a}, .forgets = &a};
+    struct waiter waiter = {.notices = &notices};
+    pthread_t thread;
+    init_with_script(&notices, &script);
+    alb_notice_init(&a, &a, 1);
+    alb_notice_init(&b, &b, 2);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_one, &waiter), 0);
+    while (atomic_load(&script.left) == 0)
+        sched_yield();
+    alb_notices_raise(&notices, &b);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_ptr_equal(waiter.taken, &b);
+    assert_int_equal(a.delivered, 0);
+    assert_false(is_readable(notices.file.fd));
+    assert_int_equal(script.left, 1);
+    assert_true(alb_notices_fini(&notices));
+}
+
 static void take__waits(void **state)
 {
     struct alb_notices notices;
     struct alb_notice a;
     struct waiter waiter = {.notices = &notices};
     pthread_t thread;
-    assert_int_equal(alb_notices_init(&notices), 0);
+    assert_int_equal(alb_notices_init(&notices, NULL), 0);
     alb_notice_init(&a, &a, 1);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_one, &waiter), 0);
     alb_notices_raise(&notices, &a);
@@ -206,7 +266,7 @@ static void fini__under_a_reader(void **state)
     static struct alb_notices notices;
     static struct waiter waiter = {.notices = &notices};
     pthread_t thread;
-    assert_int_equal(alb_notices_init(&notices), 0);
+    assert_int_equal(alb_notices_init(&notices, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_one, &waiter), 0);
     assert_int_equal(pthread_detach(thread), 0);
     while (notices.readers == 0)
@@ -224,33 +284,28 @@ static void *take_many(void *argument)
     return NULL;
 }
 
-static void *look_and_take_many(void *argument)
+static void yield_some_times(void *context, bool (*is_raised)(void *notices), void *notices)
 {
-    struct alb_notices *notices = argument;
-    for (int i = 0; i < 1000; i++) {
-        struct alb_notice *notice = NULL;
-        if (alb_notices_look(notices)) {
-            for (int looks = 0; looks < i % 20 && !alb_notices_found(notices); looks++)
-                sched_yield();
-            notice = alb_notices_end_look(notices);
-        }
-        if (!notice)
-            alb_notices_take(notices);
-    }
-    return NULL;
+    for (int i = 0; i < 20 && !is_raised(notices); i++)
+        sched_yield();
 }
 
-// Two readers, of which one waits at once, notices raised and forgotten under them: each that stays is taken exactly
-// once.
+static void do_nothing(void *context)
+{
+}
+
+// Two readers, of which the first to come looks before it waits, notices raised and forgotten under them: each that
+// stays is taken exactly once.
 static void take__races_with_forget(void **state)
 {
     struct alb_notices notices;
     struct alb_notice kept, dropped;
     pthread_t threads[2];
-    assert_int_equal(alb_notices_init(&notices), 0);
+    const struct alb_notices_driver driver = {.await = yield_some_times, .leave = do_nothing};
+    assert_int_equal(alb_notices_init(&notices, &driver), 0);
     alb_notice_init(&kept, &kept, 1);
-    assert_int_equal(pthread_create(&threads[0], NULL, take_many, &notices), 0);
-    assert_int_equal(pthread_create(&threads[1], NULL, look_and_take_many, &notices), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_many, &notices), 0);
     uint32_t taken_of_dropped = 0;
     for (uint32_t raised = 0; raised + taken_of_dropped < 2000; raised++) {
         alb_notice_init(&dropped, &dropped, 2);
@@ -273,9 +328,9 @@ int main(void)
         cmocka_unit_test(take__cancelled),
         cmocka_unit_test(take__nonblocking_and_empty),
         cmocka_unit_test(forget__empties_the_descriptor),
-        cmocka_unit_test(look__is_handed_one),
-        cmocka_unit_test(look__ends_without_one),
-        cmocka_unit_test(look__not_where_one_is_there_or_none_is_waited_for),
+        cmocka_unit_test(take__of_what_the_thread_raised_itself),
+        cmocka_unit_test(take__drives_nothing_if_it_need_not_wait),
+        cmocka_unit_test(take__drives_for_one_thread_alone),
         cmocka_unit_test(forget__of_what_was_handed),
         cmocka_unit_test(take__waits),
         cmocka_unit_test(fini__under_a_reader),
