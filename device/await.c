@@ -9,7 +9,7 @@
 static bool is_worth_while(const struct alb_device *device, alb_time began_at, alb_time now)
 {
     alb_time active_at = atomic_load_explicit(&device->active_at, memory_order_relaxed);
-    return atomic_load_explicit(&device->has_free_core, memory_order_relaxed) && now - began_at < AWAIT_MAX_NS &&
+    return atomic_load_explicit(&device->has_room, memory_order_relaxed) && now - began_at < AWAIT_MAX_NS &&
            now - ALB_MIN(active_at, now) < ALB_LOOK_ON_NS;
 }
 

@@ -71,8 +71,9 @@ static void take_load(struct alb_cores *cores, uint32_t runnable, alb_time passe
 
 static void look(struct alb_cores *cores, alb_time now)
 {
-    cores->runnable = count_runnable(cores);
-    take_load(cores, cores->runnable, now - cores->looked_at);
+    uint32_t runnable = count_runnable(cores);
+    cores->is_one_free = runnable <= cores->usable;
+    take_load(cores, runnable, now - cores->looked_at);
     cores->looked_at = now;
 }
 
@@ -90,7 +91,7 @@ bool alb_cores_has_free(struct alb_cores *cores, alb_time now)
 {
     if (is_older(cores, now, load_of(cores) < LOAD_BUSY ? LOOK_INTERVAL_NS : LOOK_BUSY_NS))
         look(cores, now);
-    return alb_cores_had_free(cores, 0);
+    return cores->is_one_free;
 }
 
 uint32_t alb_cores_load(struct alb_cores *cores, alb_time now)
@@ -98,4 +99,10 @@ uint32_t alb_cores_load(struct alb_cores *cores, alb_time now)
     if (is_older(cores, now, LOAD_INTERVAL_NS))
         look(cores, now);
     return load_of(cores);
+}
+
+bool alb_cores_have_room(const struct alb_cores *cores)
+{
+    uint64_t runnable_twice = 2 * cores->load_sum * cores->online;
+    return cores->loadavg_fd >= 0 && runnable_twice < (2ull * cores->usable + 3) * ALB_HOST_LOAD_ONE * LOAD_PRECISION;
 }

@@ -112,10 +112,10 @@ void alb_device_poll(struct alb_device *device);
 // Likewise for one that is armed: the program is about to sleep, and does not count as one that polls.
 void alb_device_poll_once(struct alb_device *device);
 
-// A thread waits for something that the device raises: drives it, as a poller would, while a core is free and the
-// network was in use a moment ago, for 100 us at most, and ends as soon as is_raised says so, which is asked before
-// each turn. Not to be called with a lock, nor by several threads at a time: one that returns leaves the others to
-// naps.
+// A thread waits for something that the device raises: drives it, as a poller would, while the host has a core for it
+// and the network was in use a moment ago, for 100 us at most, and ends as soon as is_raised says so, which is asked
+// before each turn. Not to be called with a lock, nor by several threads at a time: one that returns leaves the others
+// to naps.
 void alb_device_await(struct alb_device *device, bool (*is_raised)(void *context), void *context);
 // A thread that has polled goes to sleep: what it posted is sent, and the device's own thread drives from now on.
 void alb_device_leave(struct alb_device *device);

@@ -63,7 +63,7 @@ struct alb_device {
     bool has_thread;
     _Atomic bool was_up;    // the port, when it was last looked at: by the thread, first by who opened
     struct alb_cores cores; // the thread's
-    _Atomic bool has_free_core; // for a thread of the program to spin on, when it last looked
+    _Atomic bool has_room;  // alb_cores_have_room, when it last looked
     _Atomic bool stops;
 
     struct alb_mtu_watch mtu_watch; // unused where path MTUs are the program's to set

@@ -225,13 +225,11 @@ static void rest(struct state *state)
     atomic_store(&device->armed_until, 0);
 }
 
-static void note_cores(struct state *state, bool is_left_to_poller, alb_time now)
+static void note_cores(struct state *state, alb_time now)
 {
     struct alb_device *device = state->device;
     alb_engine_note_host_load(device->engine, alb_cores_load(&device->cores, now));
-    // A program that spins does so in place of us, or beside us while we nap.
-    bool has_free = alb_cores_had_free(&device->cores, is_left_to_poller ? 1 : 0);
-    atomic_store_explicit(&device->has_free_core, has_free, memory_order_relaxed);
+    atomic_store_explicit(&device->has_room, alb_cores_have_room(&device->cores), memory_order_relaxed);
 }
 
 static void turn(struct state *state)
@@ -239,9 +237,8 @@ static void turn(struct state *state)
     alb_time now = alb_clock_now();
     try_front(state, now); // a program that polls is reached by that port, too
     look_at_links(state, now);
-    bool is_left_to_poller = is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now);
-    note_cores(state, is_left_to_poller, now);
-    if (is_left_to_poller) {
+    note_cores(state, now);
+    if (is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now)) {
         state->news.is_known = false;
         nap(state, now);
         return;

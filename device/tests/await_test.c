@@ -25,10 +25,10 @@ static void lay_to_sleep(struct side *side)
 }
 
 // As if something had just been sent, or long ago.
-static void note_traffic(struct side *side, bool is_recent, bool has_free_core)
+static void note_traffic(struct side *side, bool is_recent, bool has_room)
 {
     atomic_store(&side->device->active_at, is_recent ? alb_clock_now() + LONG_NS : 1);
-    atomic_store(&side->device->has_free_core, has_free_core);
+    atomic_store(&side->device->has_room, has_room);
 }
 
 static bool has_completion(void *side)
@@ -66,19 +66,19 @@ static void alb_device_await__takes_in_what_it_waits_for(void **state)
 }
 
 // The device thread may look at the cores just then: in one of many tries it does not.
-static bool asks_once(struct side *side, bool is_recent, bool has_free_core)
+static bool asks_once(struct side *side, bool is_recent, bool has_room)
 {
     uint32_t asked = 0;
     for (int i = 0; i < TRIES && asked != 1; i++) {
         asked = 0;
         lay_to_sleep(side);
-        note_traffic(side, is_recent, has_free_core);
+        note_traffic(side, is_recent, has_room);
         alb_device_await(side->device, count_and_go_on, &asked);
     }
     return asked == 1;
 }
 
-static void alb_device_await__looks_only_while_answers_come_and_a_core_is_free(void **state)
+static void alb_device_await__looks_only_while_answers_come_and_there_is_room(void **state)
 {
     struct pair pair;
     pair_open(&pair, "127.92.1.1", "127.92.1.2", NULL);
@@ -118,7 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_device_await__takes_in_what_it_waits_for),
-        cmocka_unit_test(alb_device_await__looks_only_while_answers_come_and_a_core_is_free),
+        cmocka_unit_test(alb_device_await__looks_only_while_answers_come_and_there_is_room),
         cmocka_unit_test(alb_device_leave__wakes_the_thread_that_naps),
     };
     return cmocka_run_group_tests_name("await", tests, NULL, NULL);

@@ -55,13 +55,31 @@ static void alb_cores_has_free__looks_once_a_millisecond(void **state)
     alb_cores_fini(&cores);
 }
 
-static void alb_cores_had_free__counts_all_but_so_many(void **state)
+static void look_at(struct alb_cores *cores, uint32_t runnable, alb_time now)
 {
-    struct alb_cores cores = {.usable = 2, .runnable = 3};
-    assert_false(alb_cores_had_free(&cores, 0));
-    assert_true(alb_cores_had_free(&cores, 1));
-    cores.runnable = UINT32_MAX; // not known
-    assert_false(alb_cores_had_free(&cores, 1));
+    write_runnable(cores, runnable);
+    alb_cores_load(cores, now);
+}
+
+static void alb_cores_have_room__by_the_mean(void **state)
+{
+    struct alb_cores cores;
+    alb_time now = ALB_NS_PER_S;
+    open_cores(&cores);
+    look_at(&cores, 3, now += 200 * ALB_NS_PER_MS);
+    assert_true(alb_cores_have_room(&cores));
+    look_at(&cores, 4, now += 10 * ALB_NS_PER_MS); // for a moment
+    assert_true(alb_cores_have_room(&cores));
+    look_at(&cores, 4, now += 200 * ALB_NS_PER_MS);
+    assert_false(alb_cores_have_room(&cores));
+    look_at(&cores, 1, now += 200 * ALB_NS_PER_MS);
+    assert_true(alb_cores_have_room(&cores));
+    cores.usable = 1; // of two: what the threads may use is not known
+    look_at(&cores, 3, now += 200 * ALB_NS_PER_MS);
+    assert_false(alb_cores_have_room(&cores));
+    alb_cores_fini(&cores);
+    cores.usable = 2;
+    assert_false(alb_cores_have_room(&cores)); // not to be known
 }
 
 static void alb_cores_load__is_a_mean_for_each_processor(void **state)
@@ -113,7 +131,7 @@ int main(void)
         cmocka_unit_test(alb_cores_has_free__unknown_means_no),
         cmocka_unit_test(alb_cores_has_free__looks_once_a_millisecond),
         cmocka_unit_test(alb_cores_has_free__looks_less_often_on_a_busy_host),
-        cmocka_unit_test(alb_cores_had_free__counts_all_but_so_many),
+        cmocka_unit_test(alb_cores_have_room__by_the_mean),
         cmocka_unit_test(alb_cores_load__is_a_mean_for_each_processor),
         cmocka_unit_test(alb_cores_load__unknown_is_one),
     };
