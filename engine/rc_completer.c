@@ -217,7 +217,9 @@ static void wait_rnr(struct alb_rc *rc, uint8_t syndrome, alb_time now)
         rc->rnr_retries_left--;
     }
     rc->is_waiting_rnr = true;
+    // The peer is there, and how long to wait for it is what rnr_retry says.
     rc->timeouts = 0;
+    rc->retries_left = qp->attr.retry_cnt;
     alb_rc_go_back(rc, rc->una, ALB_LOSS_RNR, now);
     alb_wheel_disarm(&qp->engine->wheel, &rc->ack_timer.timer);
     alb_wheel_arm(&qp->engine->wheel, &rc->rnr_timer.timer, now + wait_ns);

@@ -248,6 +248,23 @@ static void completer__receiver_not_ready_is_a_sign_of_life(void **state)
     lose_for(c, 1);
 }
 
+// However many packets are lost while the peer is there, and waited for.
+static void completer__receiver_not_ready_gives_retries_back(void **state)
+{
+    struct pair_qps *c = *state;
+    ask(c, ALB_WR_SEND, 1, 8);
+    for (int i = 0; i < 10; i++) {
+        lose_for(c, 1);
+        pair_send(c->pair, 0);
+        lose_all(c, 0);
+        acknowledge(c, 0, RNR(14));
+        pair_pass(c->pair, alb_rnr_timer_ns(14));
+    }
+    pair_expect_none(c->pair, 0);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 10);
+    assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTS);
+}
+
 static void no_retry(struct alb_qp_attr *attr, int side)
 {
     attr->retry_cnt = 0;
@@ -489,6 +506,7 @@ int main(void)
         PAIR_RC_TEST(completer__silence_costs_retries_and_each_waits_longer),
         PAIR_RC_TEST(completer__a_sign_of_life_makes_timeouts_short_again),
         PAIR_RC_TEST(completer__receiver_not_ready_is_a_sign_of_life),
+        PAIR_RC_TEST(completer__receiver_not_ready_gives_retries_back),
         PAIR_RC_TEST(completer__no_retries_at_all),
         PAIR_RC_TEST(completer__what_is_heard_gives_more_time),
         PAIR_RC_TEST(completer__nothing_in_flight_needs_no_timer),
