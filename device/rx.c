@@ -90,54 +90,70 @@ static uint32_t csa_control_bytes(const uint8_t *frame)
     }
 }
 
-enum asked { ASKED_OTHER, ASKED_WRITE, ASKED_PART_OF_WRITE, ASKED_FETCH };
+// What a request packet does.
+struct asked {
+    bool writes, goes_on; // with more packets of the same WRITE
+    bool fetches;
+    bool ends_receive;
+};
 
 #define CSA_FLAGS 7 // of a segment, from the beginning of its frame
 
 // The first segment of a CSA packet stands for all of them.
-static enum asked asked_by_csa(const uint8_t *bytes, uint32_t length)
+static struct asked asked_by_csa(const uint8_t *bytes, uint32_t length)
 {
     uint32_t at = ALB_CSA_OUTER_BYTES, step;
     if (!alb_csa_is_packet(bytes, length))
-        return ASKED_OTHER;
+        return (struct asked){0};
     while (at + 4 <= length && (step = csa_control_bytes(bytes + at)) != 0)
         at += step;
     if (at + CSA_FLAGS >= length || bytes[at] != ALB_CSA_REQUEST)
-        return ASKED_OTHER;
+        return (struct asked){0};
+    bool is_last = bytes[at + CSA_FLAGS] & ALB_CSA_LAST;
     switch (bytes[at + 1]) {
+    case ALB_CSA_SEND:
+    case ALB_CSA_SEND_IMM:
+    case ALB_CSA_SEND_INV:
+        return (struct asked){.ends_receive = is_last};
     case ALB_CSA_WRITE:
-    case ALB_CSA_WRITE_IMM:
     case ALB_CSA_ATOMIC_WRITE:
-        return bytes[at + CSA_FLAGS] & ALB_CSA_LAST ? ASKED_WRITE : ASKED_PART_OF_WRITE;
+        return (struct asked){.writes = true, .goes_on = !is_last};
+    case ALB_CSA_WRITE_IMM:
+        return (struct asked){.writes = true, .goes_on = !is_last, .ends_receive = is_last};
     case ALB_CSA_READ:
     case ALB_CSA_CMP_SWAP:
     case ALB_CSA_FETCH_ADD:
-        return ASKED_FETCH;
+        return (struct asked){.fetches = true};
     default:
-        return ASKED_OTHER;
+        return (struct asked){0};
     }
 }
 
-static enum asked asked_by_roce(uint8_t opcode)
+static struct asked asked_by_roce(uint8_t opcode)
 {
     const struct alb_opcode_info *info = alb_opcode_info(opcode);
     if (!info || !(info->flags & ALB_OPCODE_REQUEST))
-        return ASKED_OTHER;
-    if (info->flags & (ALB_OPCODE_WRITE | ALB_OPCODE_ATOMIC_WRITE))
-        return info->flags & ALB_OPCODE_LAST ? ASKED_WRITE : ASKED_PART_OF_WRITE;
-    return info->flags & (ALB_OPCODE_READ | ALB_OPCODE_ATOMIC) ? ASKED_FETCH : ASKED_OTHER;
+        return (struct asked){0};
+    bool writes = info->flags & (ALB_OPCODE_WRITE | ALB_OPCODE_ATOMIC_WRITE);
+    return (struct asked){
+        .writes = writes,
+        .goes_on = writes && !(info->flags & ALB_OPCODE_LAST),
+        .fetches = !writes && info->flags & (ALB_OPCODE_READ | ALB_OPCODE_ATOMIC),
+        .ends_receive = info->flags & ALB_OPCODE_ENDS_RECEIVE,
+    };
 }
 
-static void count_one_sided(struct alb_rx *rx, const uint8_t *bytes, uint32_t length)
+static void count_asked(struct alb_rx *rx, const uint8_t *bytes, uint32_t length)
 {
-    enum asked asked = rx->idents ? asked_by_roce(bytes[0]) : asked_by_csa(bytes, length);
-    if (asked == ASKED_WRITE || asked == ASKED_PART_OF_WRITE) {
+    struct asked asked = rx->idents ? asked_by_roce(bytes[0]) : asked_by_csa(bytes, length);
+    if (asked.writes) {
         rx->counts.writes++;
-        if (asked == ASKED_PART_OF_WRITE && !rx->counts.is_amid_write)
+        if (asked.goes_on && !rx->counts.is_amid_write)
             rx->counts.write_since = rx->counts.bytes;
-        rx->counts.is_amid_write = asked == ASKED_PART_OF_WRITE;
+        rx->counts.is_amid_write = asked.goes_on;
     }
-    rx->counts.fetches += asked == ASKED_FETCH;
+    rx->counts.fetches += asked.fetches;
+    rx->counts.receives += asked.ends_receive;
 }
 
 // None gets through an address translator, and neither end would say more than that nothing came.
@@ -180,7 +196,7 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
         return;
     }
     rx->bad_in_a_row = 0;
-    count_one_sided(rx, bytes, length);
+    count_asked(rx, bytes, length);
     datagram->length = length - ALB_ICRC_BYTES;
     if (++rx->count == ALB_RX_DATAGRAMS)
         hand_on(rx, now);

@@ -34,8 +34,9 @@ struct alb_rx_control {
 // Of what was received, for who drives.
 struct alb_rx_counts {
     uint64_t bytes;
-    uint64_t writes;  // WRITE requests
-    uint64_t fetches; // READ and atomic requests
+    uint64_t writes;      // WRITE requests
+    uint64_t fetches;     // READ and atomic requests
+    uint64_t receives;    // packets that end a message for a receive request: a SEND, or a WRITE with immediate data
     bool is_amid_write;   // the last packet of a WRITE that came was not its message's last one
     uint64_t write_since; // bytes as they were when the last such message began, with what was received beside it
 };

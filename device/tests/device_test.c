@@ -287,6 +287,58 @@ static void alb_device_poll__does_not_answer_what_a_timer_has_looked_for(void **
     pair_close(&pair);
 }
 
+// Polls as a program does that has the device to itself; whether anything was sent by that, and nothing by the thread.
+static bool poll_sends(struct side *side, bool *is_alone)
+{
+    const struct alb_edge_stats *edge = &side->device->board.header->edge_stats;
+    uint64_t drives = alb_edge_counted(edge, ALB_EDGE_drives_by_thread);
+    uint64_t sent = alb_edge_counted(edge, ALB_EDGE_tx_messages);
+    alb_device_poll(side->device);
+    alb_token_lock(&side->device->token);
+    bool has_sent = alb_edge_counted(edge, ALB_EDGE_tx_messages) != sent;
+    *is_alone &= alb_edge_counted(edge, ALB_EDGE_drives_by_thread) == drives;
+    alb_token_release(&side->device->token);
+    return has_sent;
+}
+
+// A program that polls until nothing is left, and answers then. One that does not answer polls again. (On a busy host
+// the time may be over before.)
+static void alb_device_poll__leaves_an_acknowledgement_to_the_answer(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
+    struct side *a = &pair.side[0], *b = &pair.side[1];
+    write_and_check(&pair, 64, side_wait);
+    uint32_t answered = 0, acknowledged = 0;
+    for (int i = 0; i < 1000 && (answered == 0 || acknowledged == 0); i++) {
+        bool answers = i % 2, is_alone = true;
+        side_receive(a, 64, 64);
+        side_receive(b, 0, 64);
+        alb_token_lock(&b->device->token); // or the thread takes it in
+        side_send(a, 0, 64);
+        pass_by(a);
+        atomic_store(&b->device->polled_at, alb_clock_now());
+        alb_token_release(&b->device->token);
+        bool sends = poll_sends(b, &is_alone) || alb_cq_is_empty(b->cq) || poll_sends(b, &is_alone);
+        if (answers)
+            side_send(b, 64, 64);
+        bool sends_then = poll_sends(b, &is_alone);
+        if (is_alone && !sends && sends_then)
+            *(answers ? &answered : &acknowledged) += 1;
+        for (int j = 0; j < 1 + answers; j++)
+            assert_int_equal(side_wait(b).status, ALB_WC_SUCCESS);
+        for (int j = 0; j < 1 + answers; j++)
+            assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+        if (!answers) { // its receive stays for the next one
+            side_send(b, 64, 64);
+            assert_int_equal(side_wait(b).status, ALB_WC_SUCCESS);
+            assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+        }
+    }
+    assert_true(answered > 0 && acknowledged > 0);
+    pair_close(&pair);
+}
+
 // No thread drives for longer than a sender's timeouts allow: the peer was not silent, its answers were not read. Here
 // it is a queue pair of the same device, so that even its answer is still to be given.
 static void alb_drive_pump__catches_up_before_a_timer_judges(void **state)
@@ -602,6 +654,7 @@ int main(void)
         cmocka_unit_test(alb_device_poll__does_not_answer_what_a_timer_has_looked_for),
         cmocka_unit_test(alb_drive_pump__reads_all_before_a_timer_judges_after_a_halt),
         cmocka_unit_test(alb_drive_pump__does_not_read_all_when_looks_follow_each_other),
+        cmocka_unit_test(alb_device_poll__leaves_an_acknowledgement_to_the_answer),
         cmocka_unit_test(alb_drive_pump__catches_up_before_a_timer_judges),
         cmocka_unit_test(alb_device_resolve__albedo0),
     };

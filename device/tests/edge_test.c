@@ -478,6 +478,27 @@ static void alb_edge__tells_whether_a_write_goes_on(void **state)
     end_close(b);
 }
 
+static void alb_edge__tells_whether_a_receive_ends(void **state)
+{
+    static const struct {
+        uint8_t opcode;
+        bool ends_receive, fetches;
+    } steps[] = {
+        {ALB_RC_SEND_FIRST, false, false}, {ALB_RC_SEND_LAST, true, false},      {ALB_RC_SEND_ONLY_IMM, true, false},
+        {ALB_RC_WRITE_ONLY, false, false}, {ALB_RC_WRITE_LAST_IMM, true, false}, {ALB_RC_READ_REQUEST, false, true},
+        {ALB_RC_ACK, false, false},
+    };
+    struct end *a = end_open("127.91.0.1"), *b = end_open("127.91.0.2");
+    for (size_t i = 0; i < ALB_COUNT(steps); i++) {
+        uint64_t receives = b->rx->counts.receives, fetches = b->rx->counts.fetches;
+        send_one_as(a, b, steps[i].opcode);
+        assert_int_equal(b->rx->counts.receives - receives, steps[i].ends_receive);
+        assert_int_equal(b->rx->counts.fetches - fetches, steps[i].fetches);
+    }
+    end_close(a);
+    end_close(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +506,7 @@ int main(void)
         cmocka_unit_test(alb_edge__ipv6),
         cmocka_unit_test(alb_edge__tells_how_long_a_datagram_may_have_lain_unread),
         cmocka_unit_test(alb_edge__tells_whether_a_write_goes_on),
+        cmocka_unit_test(alb_edge__tells_whether_a_receive_ends),
         cmocka_unit_test(alb_edge__hop_limit_ipv4),
         cmocka_unit_test(alb_edge__hop_limit_ipv6),
         cmocka_unit_test(alb_edge__without_gso),
