@@ -411,29 +411,29 @@ static bool is_answered(const struct alb_rx_counts *before, const struct alb_rx_
            now->bytes - before->bytes < LONG_BURST_BYTES;
 }
 
-// True if this poll is the one that finds that no more are there: what is to be acknowledged goes with the answer,
-// which saves both ends a system call (LESSONS 154). Not twice in a row, since messages may come without an end.
-static bool leaves_it_to_answer(struct alb_device *device, alb_time now)
+// True for a poll that is there to find that no more are: it finds that without looking, and what is to be acknowledged
+// goes with the answer, which saves system calls on both ends (LESSONS 154).
+static bool is_before_answer(struct alb_device *device, alb_time now)
 {
-    bool leaves = device->expects_answer && !alb_drive_is_due(device, now);
-    device->expects_answer = false;
-    return leaves;
+    bool is = now < device->answered_until && !alb_drive_is_due(device, now);
+    device->answered_until = 0;
+    return is;
 }
 
 // With the token, which it gives back. Returns true if there was anything to do.
 static bool drive_as_poller(struct alb_device *device, alb_time now)
 {
-    bool rests = is_at_rest(device, now), leaves = leaves_it_to_answer(device, now);
+    bool rests = is_at_rest(device, now);
     struct alb_rx_counts before = device->rx.counts;
     atomic_store_explicit(&device->poller_drives, true, memory_order_relaxed);
     // Sends before it receives, be it for a timer, so that a completion is not kept waiting for the acknowledgement of
     // its message to leave: that goes with what the program posts next, with its next poll, or by the device thread if
     // neither comes.
-    bool worked = !rests && !leaves && send_as_poller(device, now);
+    bool worked = !rests && send_as_poller(device, now);
     if (!rests)
         fire_timers(device, &now);
     if (receive_as_poller(device, &now) > 0) {
-        device->expects_answer = !leaves && is_answered(&before, &device->rx.counts);
+        device->answered_until = is_answered(&before, &device->rx.counts) ? now + POLLER_NS : 0;
         hear(device);
         worked = true;
         go_on_polling(device, now);
@@ -447,9 +447,21 @@ static bool drive_as_poller(struct alb_device *device, alb_time now)
     return worked;
 }
 
-static void poll(struct alb_device *device, alb_time now)
+// goes_on: it is one of many.
+static bool poll(struct alb_device *device, bool goes_on, alb_time now)
 {
-    if (alb_token_try(&device->token) && drive_as_poller(device, now))
+    if (!alb_token_try(&device->token))
+        return false;
+    if (!goes_on || !is_before_answer(device, now))
+        return drive_as_poller(device, now);
+    alb_token_release(&device->token);
+    serve_bells(device, now + ALB_TAKEOVER_NS);
+    return false;
+}
+
+static void poll_and_share(struct alb_device *device, bool goes_on, alb_time now)
+{
+    if (poll(device, goes_on, now))
         alb_share_found(&share);
     else
         share_core(device);
@@ -459,13 +471,13 @@ void alb_device_poll(struct alb_device *device)
 {
     alb_time now = alb_clock_now();
     atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
-    poll(device, now);
+    poll_and_share(device, true, now);
 }
 
 void alb_device_poll_once(struct alb_device *device)
 {
     atomic_store_explicit(&device->polled_at, 0, memory_order_relaxed);
-    poll(device, alb_clock_now());
+    poll_and_share(device, false, alb_clock_now());
 }
 
 bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_device *device, void *context, alb_time now),

@@ -48,7 +48,7 @@ struct alb_device {
 
     // The token guards everything the engine, the sockets and the files need.
     _Alignas(64) struct alb_token token;
-    bool expects_answer; // the last poll took in what programs answer
+    alb_time answered_until; // the last poll took in what programs answer, as a rule by then; else 0
     // When a thread last found a completion queue empty: when that poll began, or when it ended if it took its time.
     _Alignas(64) _Atomic alb_time polled_at;
     _Atomic bool poller_drives; // such a thread holds the token: that may take longer than the takeover time
