@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One turn of the engine, and the calls that take the token for one.
+// One turn of the engine, and what takes the token for control calls.
 #include "device/drive.h"
 
 #include "device/cancel.h"
 #include "device/crash.h"
 #include "device/durable.h"
 #include "device/failure.h"
-#include "device/share.h"
-
-#include <sched.h>
-
-// Batches of one pump. A poller comes back at once and should read its sockets in between, before it sends megabytes
-// more (LESSONS 101); a thread that only posted may not come back.
-#define BATCHES_OF_POLL 1
-#define BATCHES_OF_KICK 64
-
-// A burst of so many bytes is of long messages.
-#define LONG_BURST_BYTES 16384
-
-// A program that has polled within this time polls again at once: what it posts is left to that poll, so that several
-// messages leave in one burst (LESSONS 16), and what it posts close behind that. But no more than so many of them, and
-// only while the device thread looks again soon.
-#define POLLER_NS      (20 * ALB_NS_PER_US)
-#define CLOSE_NS       (2 * ALB_NS_PER_US)
-#define KICKS_LEFT_MAX 32
 
 // Timers that fire so late fire because no thread drove.
 #define LATE_NS         (5 * ALB_NS_PER_MS)
@@ -91,7 +73,7 @@ uint32_t alb_drive_receive(struct alb_device *device, const struct alb_port_news
     return note_received(device, messages, *now);
 }
 
-static uint32_t receive_as_poller(struct alb_device *device, alb_time *now)
+uint32_t alb_drive_receive_hot(struct alb_device *device, alb_time *now)
 {
     note_look(&device->port, *now);
     uint32_t messages = ++device->port.looks < HOT_LOOKS ? receive_from(device, device->port.hot, now)
@@ -141,8 +123,7 @@ static bool send_batches(struct alb_device *device, uint32_t batches_max, alb_ti
     return sent;
 }
 
-// What follows every entry of the engine.
-static void hear(struct alb_device *device)
+void alb_drive_hear(struct alb_device *device)
 {
     deliver_events(device);
     if (device->has_trace)
@@ -163,19 +144,19 @@ static void look_before_judging(struct alb_device *device, alb_time deadline, al
     }
     device->port.is_behind = false;
     for (uint32_t i = 0; i < CATCH_UP_ROUNDS && worked && is_late; i++) {
-        worked = send_batches(device, BATCHES_OF_KICK, *now);
+        worked = send_batches(device, ALB_DRIVE_BATCHES, *now);
         worked |= alb_drive_receive(device, NULL, now) > 0;
     }
 }
 
-static void fire_timers(struct alb_device *device, alb_time *now)
+void alb_drive_tick(struct alb_device *device, alb_time *now)
 {
     alb_time deadline = alb_engine_deadline(device->engine);
     if (deadline > *now)
         return;
     look_before_judging(device, deadline, now);
     alb_engine_tick(device->engine, *now);
-    hear(device);
+    alb_drive_hear(device);
 }
 
 // Whoever holds the token publishes the deadline before giving it back.
@@ -195,7 +176,7 @@ static void answer_bells(struct alb_device *device, alb_time now)
 static bool send_and_hear(struct alb_device *device, uint32_t batches_max, alb_time now)
 {
     bool sent = send_batches(device, batches_max, now);
-    hear(device);
+    alb_drive_hear(device);
     if (sent)
         atomic_store_explicit(&device->active_at, now, memory_order_relaxed);
     return sent;
@@ -210,7 +191,7 @@ bool alb_drive_send(struct alb_device *device, uint32_t batches_max, alb_time no
 bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now)
 {
     answer_bells(device, now);
-    fire_timers(device, &now);
+    alb_drive_tick(device, &now);
     return send_and_hear(device, batches_max, now);
 }
 
@@ -256,7 +237,7 @@ static void publish_and_release(struct alb_device *device, alb_time tx_by)
 static void serve_bells(struct alb_device *device, alb_time tx_by)
 {
     while (alb_unlikely(alb_engine_bell_is_rung(device->engine)) && alb_token_retake(&device->token)) {
-        alb_drive_pump(device, BATCHES_OF_KICK, alb_clock_now());
+        alb_drive_pump(device, ALB_DRIVE_BATCHES, alb_clock_now());
         publish_and_release(device, tx_by);
     }
 }
@@ -264,6 +245,12 @@ static void serve_bells(struct alb_device *device, alb_time tx_by)
 void alb_drive_release_until(struct alb_device *device, alb_time tx_by)
 {
     publish_and_release(device, tx_by);
+    serve_bells(device, tx_by);
+}
+
+void alb_drive_release_unchanged(struct alb_device *device, alb_time tx_by)
+{
+    alb_token_release(&device->token);
     serve_bells(device, tx_by);
 }
 
@@ -289,7 +276,7 @@ void alb_device_lock(struct alb_device *device)
 
 void alb_device_catch_up(struct alb_device *device)
 {
-    alb_drive_pump(device, BATCHES_OF_KICK, alb_clock_now());
+    alb_drive_pump(device, ALB_DRIVE_BATCHES, alb_clock_now());
 }
 
 void alb_device_unlock(struct alb_device *device)
@@ -298,186 +285,6 @@ void alb_device_unlock(struct alb_device *device)
     alb_drive_release(device);
     if (--locked.tokens == 0)
         alb_cancel_back(locked.cancel);
-}
-
-static bool is_within(alb_time now, alb_time ns, const _Atomic alb_time *moment)
-{
-    alb_time at = atomic_load_explicit(moment, memory_order_relaxed);
-    return at != 0 && now - ALB_MIN(at, now) < ns;
-}
-
-// True while it follows a poll, or a kick that did.
-static bool is_of_poller(struct alb_device *device, alb_time now)
-{
-    bool is = is_within(now, POLLER_NS, &device->polled_at) || is_within(now, CLOSE_NS, &device->poller_kicked_at);
-    atomic_store_explicit(&device->poller_kicked_at, is ? now : 0, memory_order_relaxed);
-    return is;
-}
-
-static bool may_leave_to_poller(struct alb_device *device, alb_time now)
-{
-    if (!is_of_poller(device, now) || atomic_load(&device->armed_until) != 0)
-        return false;
-    // Of threads that post at the same time one may not be counted, which is cheaper than to lock the count.
-    uint32_t left = atomic_load_explicit(&device->kicks_left, memory_order_relaxed);
-    atomic_store_explicit(&device->kicks_left, left + 1, memory_order_relaxed);
-    return left < KICKS_LEFT_MAX;
-}
-
-// Unless another thread sets it meanwhile: a poller that has left must not come back by this.
-static void move(_Atomic alb_time *moment, alb_time from, alb_time to)
-{
-    if (from != 0)
-        atomic_compare_exchange_strong(moment, &from, to);
-}
-
-static void put_off(_Atomic alb_time *moment, alb_time ns)
-{
-    alb_time at = atomic_load_explicit(moment, memory_order_relaxed);
-    move(moment, at, at + ns);
-}
-
-// A poller does not stop being one while it sends: it would send each message by itself, which takes longer still.
-static void pass_time_of(struct alb_device *device, alb_time sending_ns)
-{
-    put_off(&device->polled_at, sending_ns);
-    put_off(&device->poller_kicked_at, sending_ns);
-}
-
-void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
-{
-    alb_engine_bell_ring(qp);
-    alb_time now = alb_clock_now();
-    if (may_leave_to_poller(device, now) || !alb_token_try(&device->token))
-        return;
-    bool is_poller = is_within(now, ALB_TAKEOVER_NS, &device->polled_at);
-    atomic_store_explicit(&device->poller_drives, is_poller, memory_order_relaxed);
-    if (alb_drive_pump(device, BATCHES_OF_KICK, now))
-        pass_time_of(device, alb_clock_now() - now);
-    atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
-    alb_drive_release(device);
-    if (is_poller && atomic_load(&device->polled_at) == 0) // it has left, and the device thread naps for our sake
-        alb_drive_leave_to_thread(device);
-}
-
-// The poll that has begun has not ended yet.
-static void go_on_polling(struct alb_device *device, alb_time now)
-{
-    move(&device->polled_at, atomic_load_explicit(&device->polled_at, memory_order_relaxed), now);
-}
-
-static _Thread_local struct alb_share share = ALB_SHARE_INIT;
-
-// The poll ends when the core is back: what the program posts behind it need not fear that no poll follows.
-static void share_core(struct alb_device *device)
-{
-    if (!alb_share_found_none(&share))
-        return;
-    alb_time before = alb_clock_now();
-    if (!alb_share_yields(&share, before))
-        return;
-    sched_yield();
-    alb_time after = alb_clock_now();
-    if (alb_share_yielded(&share, before, after, alb_engine_host_load(device->engine)))
-        go_on_polling(device, after);
-}
-
-// True if a pump would find nothing: nothing is posted, due, or waits to be sent.
-static bool is_at_rest(const struct alb_device *device, alb_time now)
-{
-    return !alb_drive_is_due(device, now) && !alb_engine_wants_tx(device->engine);
-}
-
-// Of the batch that was sent last, the first burst stands for all.
-static bool was_bulk(const struct alb_tx *tx)
-{
-    return tx->burst_count > 0 && tx->bursts->segment_count * tx->bursts->segment_bytes >= LONG_BURST_BYTES;
-}
-
-// To send megabytes may take longer than a poller may be silent, and the device thread must not take over for that.
-// Small messages take next to nothing, and are not worth a look at the clock.
-static bool send_as_poller(struct alb_device *device, alb_time now)
-{
-    bool sent = alb_drive_send(device, BATCHES_OF_POLL, now);
-    if (sent && was_bulk(&device->sender.tx))
-        go_on_polling(device, alb_clock_now());
-    return sent;
-}
-
-// Programs answer a message, or a few, when they have found that no more are there.
-static bool is_answered(const struct alb_rx_counts *before, const struct alb_rx_counts *now)
-{
-    return now->receives != before->receives && now->fetches == before->fetches &&
-           now->bytes - before->bytes < LONG_BURST_BYTES;
-}
-
-// True for a poll that is there to find that no more are: it finds that without looking, and what is to be acknowledged
-// goes with the answer, which saves system calls on both ends (LESSONS 154).
-static bool is_before_answer(struct alb_device *device, alb_time now)
-{
-    bool is = now < device->answered_until && !alb_drive_is_due(device, now);
-    device->answered_until = 0;
-    return is;
-}
-
-// With the token, which it gives back. Returns true if there was anything to do.
-static bool drive_as_poller(struct alb_device *device, alb_time now)
-{
-    bool rests = is_at_rest(device, now);
-    struct alb_rx_counts before = device->rx.counts;
-    atomic_store_explicit(&device->poller_drives, true, memory_order_relaxed);
-    // Sends before it receives, be it for a timer, so that a completion is not kept waiting for the acknowledgement of
-    // its message to leave: that goes with what the program posts next, with its next poll, or by the device thread if
-    // neither comes.
-    bool worked = !rests && send_as_poller(device, now);
-    if (!rests)
-        fire_timers(device, &now);
-    if (receive_as_poller(device, &now) > 0) {
-        device->answered_until = is_answered(&before, &device->rx.counts) ? now + POLLER_NS : 0;
-        hear(device);
-        worked = true;
-        go_on_polling(device, now);
-    }
-    atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
-    if (!rests || worked)
-        publish_and_release(device, now + ALB_TAKEOVER_NS);
-    else
-        alb_token_release(&device->token); // what was published last holds
-    serve_bells(device, now + ALB_TAKEOVER_NS);
-    return worked;
-}
-
-// goes_on: it is one of many.
-static bool poll(struct alb_device *device, bool goes_on, alb_time now)
-{
-    if (!alb_token_try(&device->token))
-        return false;
-    if (!goes_on || !is_before_answer(device, now))
-        return drive_as_poller(device, now);
-    alb_token_release(&device->token);
-    serve_bells(device, now + ALB_TAKEOVER_NS);
-    return false;
-}
-
-static void poll_and_share(struct alb_device *device, bool goes_on, alb_time now)
-{
-    if (poll(device, goes_on, now))
-        alb_share_found(&share);
-    else
-        share_core(device);
-}
-
-void alb_device_poll(struct alb_device *device)
-{
-    alb_time now = alb_clock_now();
-    atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
-    poll_and_share(device, true, now);
-}
-
-void alb_device_poll_once(struct alb_device *device)
-{
-    atomic_store_explicit(&device->polled_at, 0, memory_order_relaxed);
-    poll_and_share(device, false, alb_clock_now());
 }
 
 bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_device *device, void *context, alb_time now),
@@ -491,7 +298,7 @@ bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_devic
         now = alb_clock_now();
         atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
         bool worked = alb_drive_receive(device, NULL, &now) > 0;
-        worked |= alb_drive_pump(device, BATCHES_OF_KICK, now);
+        worked |= alb_drive_pump(device, ALB_DRIVE_BATCHES, now);
         done = is_done(device, context, now);
         alb_drive_release(device);
         if (!done && !worked)
