@@ -297,6 +297,8 @@ static bool poll_sends(struct side *side, bool *is_alone)
     alb_token_lock(&side->device->token);
     bool has_sent = alb_edge_counted(edge, ALB_EDGE_tx_messages) != sent;
     *is_alone &= alb_edge_counted(edge, ALB_EDGE_drives_by_thread) == drives;
+    if (side->device->answered_until != 0)
+        side->device->answered_until += ALB_NS_PER_S; // however long the test waits for a processor
     alb_token_release(&side->device->token);
     return has_sent;
 }
