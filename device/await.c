@@ -16,13 +16,17 @@ static bool is_worth_while(const struct alb_device *device, alb_time began_at, a
 void alb_device_await(struct alb_device *device, bool (*is_raised)(void *context), void *context)
 {
     alb_time began_at = alb_clock_now();
+    atomic_store_explicit(&device->awaited_at, began_at, memory_order_relaxed);
     while (!is_raised(context) && is_worth_while(device, began_at, alb_clock_now()))
         alb_device_poll(device);
 }
 
 void alb_device_leave(struct alb_device *device)
 {
-    if (alb_engine_bell_is_rung(device->engine)) // what was posted was left to the next poll
-        alb_device_poll_once(device);
+    alb_time now = alb_clock_now();
+    if (alb_drive_is_due(device, now + ALB_TAKEOVER_NS) && alb_token_try(&device->token)) { // it was left to a poll
+        alb_drive_pump(device, ALB_DRIVE_BATCHES, now);
+        alb_drive_release(device);
+    }
     alb_drive_leave_to_thread(device);
 }

@@ -108,9 +108,13 @@ void alb_device_detach_all(struct alb_device *device, struct alb_qp *qp);
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp);
 
 // A completion queue was found empty: drives the engine once if the token is free (else returns: its holder drives).
+// But not right after a poll that took in what programs answer: this one is there to find that no more has come.
 void alb_device_poll(struct alb_device *device);
 // Likewise for one that is armed: the program is about to sleep, and does not count as one that polls.
 void alb_device_poll_once(struct alb_device *device);
+
+// A completion queue was armed: if no other poll follows, what the last one left to an answer is sent now.
+void alb_device_note_armed(struct alb_device *device);
 
 // A thread waits for something that the device raises: drives it, as a poller would, while the host has a core for it
 // and the network was in use a moment ago, for 100 us at most, and ends as soon as is_raised says so, which is asked

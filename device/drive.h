@@ -14,8 +14,8 @@ uint32_t alb_drive_receive(struct alb_device *device, const struct alb_port_news
 // [token] The same at the socket that had something last; now and then at all of them.
 uint32_t alb_drive_receive_hot(struct alb_device *device, alb_time *now);
 
-// [token] True if something has been posted, or is due: a timer, or what was to wait until now for something to leave
-// with.
+// True if something has been posted, or is due: a timer, or what was to wait until now for something to leave with.
+// Without the token: as it was a moment ago.
 bool alb_drive_is_due(const struct alb_device *device, alb_time now);
 
 // [token] Answers bells, fires timers (after a look at the sockets), sends what may leave, at most so many batches, and

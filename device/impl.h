@@ -48,9 +48,11 @@ struct alb_device {
 
     // The token guards everything the engine, the sockets and the files need.
     _Alignas(64) struct alb_token token;
-    alb_time answered_until; // the last poll took in what programs answer, as a rule by then; else 0
+    alb_time answered_until;  // the last poll took in what programs answer, as a rule by then; else 0
+    _Atomic bool owes_a_poll; // one did not look, for that reason, and none has since
     // When a thread last found a completion queue empty: when that poll began, or when it ended if it took its time.
     _Alignas(64) _Atomic alb_time polled_at;
+    _Atomic alb_time awaited_at; // when one last drove while it waited for an event (alb_device_await)
     _Atomic bool poller_drives; // such a thread holds the token: that may take longer than the takeover time
     _Atomic alb_time poller_kicked_at; // the last kick, if it was a poller's; else 0
     _Alignas(64) _Atomic alb_time deadline; // when to drive at the latest; written by the token's holder

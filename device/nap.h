@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How long the device thread sleeps while a program polls. On a virtual processor each nap costs the poller 30 to 50 us
 // (docs/LESSONS.md, 45, 150), but what is left to a poller that does not come back waits for the end of the nap. So
-// naps double some times, and then last a sixteenth of the time that has been polled for.
+// naps double some times, and then last a sixteenth of the time that has been polled for, if the program does nothing
+// but poll.
 #pragma once
 
 #include "base/types.h"
@@ -24,5 +25,6 @@ static inline bool alb_nap_is_on(const struct alb_nap *nap)
 void alb_nap_end(struct alb_nap *nap);
 
 // Returns how long after its last poll to look at the program again. Polling ends with takeover_ns without a poll;
-// doubled naps take doubled_max_ns at most.
-alb_time alb_nap_begin(struct alb_nap *nap, alb_time takeover_ns, alb_time doubled_max_ns, alb_time now);
+// doubled naps take doubled_max_ns at most, and the sixteenth share_max_ns.
+alb_time alb_nap_begin(struct alb_nap *nap, alb_time takeover_ns, alb_time doubled_max_ns, alb_time share_max_ns,
+                       alb_time now);

@@ -18,6 +18,9 @@
 #define CLOSE_NS       (2 * ALB_NS_PER_US)
 #define KICKS_LEFT_MAX 32
 
+// A program that polls until nothing is left does so within this time.
+#define ANSWER_NS (10 * ALB_NS_PER_US)
+
 static bool is_within(alb_time now, alb_time ns, const _Atomic alb_time *moment)
 {
     alb_time at = atomic_load_explicit(moment, memory_order_relaxed);
@@ -62,6 +65,26 @@ static void pass_time_of(struct alb_device *device, alb_time sending_ns)
     put_off(&device->poller_kicked_at, sending_ns);
 }
 
+// Programs answer a message, or a few, when they have found that no more are there.
+static bool is_answered(const struct alb_rx_counts *before, const struct alb_rx_counts *now)
+{
+    return now->receives != before->receives && now->fetches == before->fetches &&
+           now->bytes - before->bytes < LONG_BURST_BYTES;
+}
+
+// True for a poll that is there to find that no more are: it finds that without looking, and what is to be acknowledged
+// goes with the answer, which saves system calls on both ends (LESSONS 154).
+static bool is_before_answer(const struct alb_device *device, alb_time now)
+{
+    return now < device->answered_until && !alb_drive_is_due(device, now);
+}
+
+static void expect_answer(struct alb_device *device, alb_time until)
+{
+    device->answered_until = until;
+    atomic_store_explicit(&device->owes_a_poll, false, memory_order_relaxed);
+}
+
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
 {
     alb_engine_bell_ring(qp);
@@ -70,6 +93,7 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
         return;
     bool is_poller = is_within(now, ALB_TAKEOVER_NS, &device->polled_at);
     atomic_store_explicit(&device->poller_drives, is_poller, memory_order_relaxed);
+    expect_answer(device, 0);
     if (alb_drive_pump(device, ALB_DRIVE_BATCHES, now))
         pass_time_of(device, alb_clock_now() - now);
     atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
@@ -122,36 +146,23 @@ static bool send_as_poller(struct alb_device *device, alb_time now)
     return sent;
 }
 
-// Programs answer a message, or a few, when they have found that no more are there.
-static bool is_answered(const struct alb_rx_counts *before, const struct alb_rx_counts *now)
-{
-    return now->receives != before->receives && now->fetches == before->fetches &&
-           now->bytes - before->bytes < LONG_BURST_BYTES;
-}
-
-// True for a poll that is there to find that no more are: it finds that without looking, and what is to be acknowledged
-// goes with the answer, which saves system calls on both ends (LESSONS 154).
-static bool is_before_answer(struct alb_device *device, alb_time now)
-{
-    bool is = now < device->answered_until && !alb_drive_is_due(device, now);
-    device->answered_until = 0;
-    return is;
-}
-
 // With the token, which it gives back. Returns true if there was anything to do.
-static bool drive_as_poller(struct alb_device *device, alb_time now)
+static bool drive_as_poller(struct alb_device *device, bool goes_on, alb_time now)
 {
     bool rests = is_at_rest(device, now);
     struct alb_rx_counts before = device->rx.counts;
+    expect_answer(device, 0);
     atomic_store_explicit(&device->poller_drives, true, memory_order_relaxed);
     // Sends before it receives, be it for a timer, so that a completion is not kept waiting for the acknowledgement of
-    // its message to leave: that goes with what the program posts next, with its next poll, or by the device thread if
-    // neither comes.
+    // its message to leave: that goes with what the program posts next, with one of its next two polls, or by the
+    // device thread if neither comes.
     bool worked = !rests && send_as_poller(device, now);
     if (!rests)
         alb_drive_tick(device, &now);
+    bool had_more = alb_engine_wants_tx(device->engine);
     if (alb_drive_receive_hot(device, &now) > 0) {
-        device->answered_until = is_answered(&before, &device->rx.counts) ? now + POLLER_NS : 0;
+        if (goes_on && !had_more && is_answered(&before, &device->rx.counts))
+            expect_answer(device, now + ANSWER_NS);
         alb_drive_hear(device);
         worked = true;
         go_on_polling(device, now);
@@ -170,7 +181,9 @@ static bool poll(struct alb_device *device, bool goes_on, alb_time now)
     if (!alb_token_try(&device->token))
         return false;
     if (!goes_on || !is_before_answer(device, now))
-        return drive_as_poller(device, now);
+        return drive_as_poller(device, goes_on, now);
+    device->answered_until = 0;
+    atomic_store_explicit(&device->owes_a_poll, true, memory_order_relaxed);
     alb_drive_release_unchanged(device, now + ALB_TAKEOVER_NS);
     return false;
 }
@@ -194,4 +207,10 @@ void alb_device_poll_once(struct alb_device *device)
 {
     atomic_store_explicit(&device->polled_at, 0, memory_order_relaxed);
     poll_and_share(device, false, alb_clock_now());
+}
+
+void alb_device_note_armed(struct alb_device *device)
+{
+    if (alb_unlikely(atomic_load_explicit(&device->owes_a_poll, memory_order_relaxed)))
+        alb_device_poll_once(device);
 }

@@ -32,6 +32,9 @@
 // from other pollers, which take over from each other then (LESSONS 147).
 #define TAKEOVER_MAX_NS (16 * ALB_TAKEOVER_NS)
 
+// A program that has waited for an event in so long does so again.
+#define AWAITED_NS (10 * ALB_NS_PER_MS)
+
 // While there is traffic we wake at least so often, so that deadlines further away need no wake-up of their own.
 #define LAZY_NS   (10 * ALB_NS_PER_MS)
 #define ACTIVE_NS ALB_NS_PER_S
@@ -71,16 +74,24 @@ static bool is_polled(const struct alb_device *device, alb_time now)
            atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
 }
 
+// It is away each time it has its event: naps last no longer for it than for one that has just begun to poll.
+static bool waits_for_events(const struct alb_device *device, alb_time now)
+{
+    alb_time at = atomic_load_explicit(&device->awaited_at, memory_order_relaxed);
+    return at != 0 && now - ALB_MIN(at, now) < AWAITED_NS;
+}
+
 // Until polling must have begun again, or the device thread has to take over.
 static void nap(struct state *state, alb_time now)
 {
     struct alb_device *device = state->device;
     bool is_driving = atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
     alb_time from = is_driving ? now : atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    alb_time until = from + alb_nap_begin(&state->nap, takeover_ns(device), TAKEOVER_MAX_NS, now);
+    alb_time share_max_ns = waits_for_events(device, now) ? 0 : ALB_NAP_MAX_NS;
+    alb_time ns = alb_nap_begin(&state->nap, takeover_ns(device), TAKEOVER_MAX_NS, share_max_ns, now);
     atomic_store(&device->naps, true);
     if (is_polled(device, now)) // who has left it to us before he could see that we nap did not wake us
-        alb_port_nap(&device->port, until);
+        alb_port_nap(&device->port, from + ns);
     atomic_store(&device->naps, false);
 }
 

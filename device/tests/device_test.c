@@ -22,38 +22,11 @@ static bool is_albedo(void)
     return strcmp(pair_device_name, "albedo0") == 0;
 }
 
-static void fill(uint8_t *memory, uint32_t length, uint8_t seed)
-{
-    for (uint32_t i = 0; i < length; i++)
-        memory[i] = (uint8_t)(i * 31 + (i >> 8) + seed);
-}
-
-// Nothing but the network orders what one device stores and what this thread does with the other's memory; the thread
-// sanitizer wants to see a lock.
-static void pass_by(struct side *side)
-{
-    alb_device_lock(side->device);
-    alb_device_unlock(side->device);
-}
-
-static void write_and_check(struct pair *pair, uint32_t length, struct alb_wc (*wait)(struct side *))
-{
-    struct side *a = &pair->side[0], *b = &pair->side[1];
-    fill(a->memory, length, (uint8_t)length);
-    memset(b->memory, 0, length);
-    pass_by(b);
-    side_write(a, b, 0, length);
-    struct alb_wc wc = wait(a);
-    assert_int_equal(wc.status, ALB_WC_SUCCESS);
-    pass_by(b);
-    assert_memory_equal(a->memory, b->memory, length);
-}
-
 static void write_sizes(struct pair *pair, struct alb_wc (*wait)(struct side *))
 {
     static const uint32_t sizes[] = {0, 1, 8, 4095, 4096, 4097, 65536, 1 << 20, PAIR_BYTES};
     for (size_t i = 0; i < ALB_COUNT(sizes); i++)
-        write_and_check(pair, sizes[i], wait);
+        pair_write_and_check(pair, sizes[i], wait);
 }
 
 static void alb_device__writes_while_polled(void **state)
@@ -120,12 +93,12 @@ static void pump_with_writes_piled_up(struct pair *pair, alb_time read_before_ns
 {
     pair_open(pair, "127.92.0.1", "127.92.0.1", NULL);
     struct side *a = &pair->side[0], *b = &pair->side[1];
-    write_and_check(pair, 64, side_wait);
+    pair_write_and_check(pair, 64, side_wait);
     alb_device_lock(b->device);
     memset(a->memory, 7, PILED_UP * 64);
     for (uint32_t i = 0; i < PILED_UP; i++) {
         side_write(a, b, i * 64, 64);
-        pass_by(a); // it has left then, whichever thread drove
+        side_pass_by(a); // it has left then, whichever thread drove
     }
     alb_time due = alb_engine_deadline(b->device->engine); // something always is while a peer is known
     while (alb_clock_now() <= due)
@@ -163,182 +136,6 @@ static void alb_drive_pump__does_not_read_all_when_looks_follow_each_other(void 
     pump_with_writes_piled_up(&pair, ALB_NS_PER_MS - 1);
     assert_memory_not_equal(pair.side[0].memory, pair.side[1].memory, PILED_UP * 64);
     end_with_writes_piled_up(&pair);
-}
-
-// The device thread must not take over from a program whose polls take long because they send much.
-static void alb_device_poll__is_one_as_long_as_it_sends(void **state)
-{
-    struct pair pair;
-    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
-    struct side *a = &pair.side[0], *b = &pair.side[1];
-    struct alb_device *device = a->device;
-    const struct alb_edge_stats *edge = &device->board.header->edge_stats;
-    bool has_sent = false;
-    for (int i = 0; i < 1000 && !has_sent; i++) {
-        alb_token_lock(&b->device->token); // so that no answer comes in that poll, which would count as active later
-        alb_token_lock(&device->token);    // so that the post is left to the poll
-        side_write(a, b, 0, 1 << 20);
-        uint64_t messages = alb_edge_counted(edge, ALB_EDGE_tx_messages);
-        uint64_t drives = alb_edge_counted(edge, ALB_EDGE_drives_by_thread);
-        alb_token_release(&device->token);
-        alb_device_poll(device);
-        alb_token_lock(&device->token);
-        alb_time polled_at = atomic_load(&device->polled_at), began_at = atomic_load(&device->active_at);
-        const struct alb_tx *last = &device->sender.tx; // its batch may be what was left, which takes no time
-        has_sent = alb_edge_counted(edge, ALB_EDGE_tx_messages) > messages + 1 &&
-                   alb_edge_counted(edge, ALB_EDGE_drives_by_thread) == drives && last->burst_count > 0 &&
-                   last->bursts->segment_count * last->bursts->segment_bytes >= 16384;
-        alb_token_release(&device->token);
-        alb_token_release(&b->device->token);
-        assert_true(!has_sent || polled_at > began_at);
-        assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
-    }
-    assert_true(has_sent);
-    pair_close(&pair);
-}
-
-// Posts while nothing can leave. True if that was left to a poll.
-static bool is_left_to_poll(struct pair *pair, alb_time polled_at, alb_time poller_kicked_at)
-{
-    struct alb_device *device = pair->side[0].device;
-    atomic_store(&device->armed_until, 0);
-    atomic_store(&device->polled_at, polled_at);
-    atomic_store(&device->poller_kicked_at, poller_kicked_at);
-    uint32_t left = atomic_load(&device->kicks_left);
-    side_write(&pair->side[0], &pair->side[1], 0, 8);
-    return atomic_load(&device->kicks_left) == left + 1;
-}
-
-// Moments to come are recent however long the test waits for a processor.
-static void alb_device_kick__is_left_to_a_poller(void **state)
-{
-    struct pair pair;
-    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
-    struct alb_device *device = pair.side[0].device;
-    const alb_time recent = alb_clock_now() + 100 * ALB_NS_PER_S, long_ago = 1;
-    alb_token_lock(&device->token);
-    assert_false(is_left_to_poll(&pair, 0, 0));
-    assert_false(is_left_to_poll(&pair, long_ago, long_ago));
-    assert_int_equal(atomic_load(&device->poller_kicked_at), 0);
-    assert_true(is_left_to_poll(&pair, recent, 0));
-    assert_int_not_equal(atomic_load(&device->poller_kicked_at), 0);
-    assert_true(is_left_to_poll(&pair, long_ago, recent));
-    atomic_store(&device->polled_at, 0);
-    alb_drive_release(device);
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(side_wait(&pair.side[0]).status, ALB_WC_SUCCESS);
-    pair_close(&pair);
-}
-
-// Who polls a queue that is armed is about to sleep: what is posted next leaves at once.
-static void alb_device_poll_once__is_none_that_another_follows(void **state)
-{
-    struct pair pair;
-    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
-    struct alb_device *device = pair.side[0].device;
-    side_receive(&pair.side[1], 0, 64);
-    alb_device_poll(device);
-    assert_int_not_equal(atomic_load(&device->polled_at), 0);
-    alb_device_poll_once(device);
-    assert_int_equal(atomic_load(&device->polled_at), 0);
-    side_send(&pair.side[0], 0, 64);
-    assert_int_equal(atomic_load(&device->poller_kicked_at), 0);
-    alb_time until = alb_clock_now() + 10 * ALB_NS_PER_S;
-    while (alb_cq_is_empty(pair.side[0].cq) && alb_clock_now() < until) { // also by looking at what has come
-        alb_device_poll_once(device);
-        assert_int_equal(atomic_load(&device->polled_at), 0);
-    }
-    assert_int_equal(side_wait(&pair.side[0]).status, ALB_WC_SUCCESS);
-    pair_close(&pair);
-}
-
-// A poll whose timers are due looks at the sockets before they judge; what it finds there is acknowledged with what the
-// program posts next, as what any other poll finds.
-static void alb_device_poll__does_not_answer_what_a_timer_has_looked_for(void **state)
-{
-    struct pair pair;
-    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
-    struct side *a = &pair.side[0], *b = &pair.side[1];
-    const struct alb_edge_stats *edge = &b->device->board.header->edge_stats;
-    write_and_check(&pair, 64, side_wait);
-    bool has_left_it = false;
-    for (int i = 0; i < 100 && !has_left_it; i++) {
-        alb_token_lock(&b->device->token);
-        atomic_store(&b->device->polled_at, alb_clock_now() + 50 * ALB_NS_PER_MS); // or the thread waits for the token
-        memset(a->memory, i + 1, 64);
-        side_write(a, b, 0, 64);
-        pass_by(a);
-        while (alb_engine_deadline(b->device->engine) > alb_clock_now())
-            usleep(100);
-        uint64_t drives = alb_edge_counted(edge, ALB_EDGE_drives_by_thread);
-        uint64_t sent = alb_edge_counted(edge, ALB_EDGE_tx_messages);
-        bool had_nothing = !alb_engine_wants_tx(b->device->engine);
-        alb_token_release(&b->device->token);
-        alb_device_poll(b->device);
-        alb_token_lock(&b->device->token);
-        has_left_it = had_nothing && memcmp(a->memory, b->memory, 64) == 0 && alb_engine_wants_tx(b->device->engine) &&
-                      alb_edge_counted(edge, ALB_EDGE_tx_messages) == sent &&
-                      alb_edge_counted(edge, ALB_EDGE_drives_by_thread) == drives;
-        alb_token_release(&b->device->token);
-        pass_by(b);
-        assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
-    }
-    assert_true(has_left_it);
-    pair_close(&pair);
-}
-
-// Polls as a program does that has the device to itself; whether anything was sent by that, and nothing by the thread.
-static bool poll_sends(struct side *side, bool *is_alone)
-{
-    const struct alb_edge_stats *edge = &side->device->board.header->edge_stats;
-    uint64_t drives = alb_edge_counted(edge, ALB_EDGE_drives_by_thread);
-    uint64_t sent = alb_edge_counted(edge, ALB_EDGE_tx_messages);
-    alb_device_poll(side->device);
-    alb_token_lock(&side->device->token);
-    bool has_sent = alb_edge_counted(edge, ALB_EDGE_tx_messages) != sent;
-    *is_alone &= alb_edge_counted(edge, ALB_EDGE_drives_by_thread) == drives;
-    if (side->device->answered_until != 0)
-        side->device->answered_until += ALB_NS_PER_S; // however long the test waits for a processor
-    alb_token_release(&side->device->token);
-    return has_sent;
-}
-
-// A program that polls until nothing is left, and answers then. One that does not answer polls again. (On a busy host
-// the time may be over before.)
-static void alb_device_poll__leaves_an_acknowledgement_to_the_answer(void **state)
-{
-    struct pair pair;
-    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
-    struct side *a = &pair.side[0], *b = &pair.side[1];
-    write_and_check(&pair, 64, side_wait);
-    uint32_t answered = 0, acknowledged = 0;
-    for (int i = 0; i < 1000 && (answered == 0 || acknowledged == 0); i++) {
-        bool answers = i % 2, is_alone = true;
-        side_receive(a, 64, 64);
-        side_receive(b, 0, 64);
-        alb_token_lock(&b->device->token); // or the thread takes it in
-        side_send(a, 0, 64);
-        pass_by(a);
-        atomic_store(&b->device->polled_at, alb_clock_now());
-        alb_token_release(&b->device->token);
-        bool sends = poll_sends(b, &is_alone) || alb_cq_is_empty(b->cq) || poll_sends(b, &is_alone);
-        if (answers)
-            side_send(b, 64, 64);
-        bool sends_then = poll_sends(b, &is_alone);
-        if (is_alone && !sends && sends_then)
-            *(answers ? &answered : &acknowledged) += 1;
-        for (int j = 0; j < 1 + answers; j++)
-            assert_int_equal(side_wait(b).status, ALB_WC_SUCCESS);
-        for (int j = 0; j < 1 + answers; j++)
-            assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
-        if (!answers) { // its receive stays for the next one
-            side_send(b, 64, 64);
-            assert_int_equal(side_wait(b).status, ALB_WC_SUCCESS);
-            assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
-        }
-    }
-    assert_true(answered > 0 && acknowledged > 0);
-    pair_close(&pair);
 }
 
 // No thread drives for longer than a sender's timeouts allow: the peer was not silent, its answers were not read. Here
@@ -395,7 +192,7 @@ static void alb_device__sends_both_ways(void **state)
         for (int from = 0; from < 2; from++) {
             struct side *a = &pair.side[from], *b = &pair.side[1 - from];
             side_receive(b, 4096, 4096);
-            fill(a->memory, 4096, (uint8_t)round);
+            pair_fill(a->memory, 4096, (uint8_t)round);
             side_send(a, 0, 4096);
             assert_int_equal(side_wait(b).status, ALB_WC_SUCCESS);
             assert_memory_equal(a->memory, b->memory + 4096, 4096);
@@ -441,7 +238,7 @@ static void alb_device__death_of_the_peer_is_told(void **state)
     pair_open(&pair, "127.92.0.8", "127.92.0.9", NULL);
     struct alb_qp_attr attr = {.timeout = 1, .retry_cnt = 1};
     struct side *a = &pair.side[0];
-    write_and_check(&pair, 100, side_wait);
+    pair_write_and_check(&pair, 100, side_wait);
     alb_device_lock(a->device);
     assert_int_equal(
         alb_qp_modify(a->qp, &(struct alb_qp_attr){.state = ALB_QPS_RESET}, ALB_QP_STATE, alb_device_now()), 0);
@@ -650,13 +447,8 @@ int main(void)
         cmocka_unit_test(alb_device__faults_lose_nothing),
         cmocka_unit_test(alb_rx__counts_what_programs_do_not_hear_of),
         cmocka_unit_test(alb_device__death_of_the_peer_is_told),
-        cmocka_unit_test(alb_device_poll__is_one_as_long_as_it_sends),
-        cmocka_unit_test(alb_device_kick__is_left_to_a_poller),
-        cmocka_unit_test(alb_device_poll_once__is_none_that_another_follows),
-        cmocka_unit_test(alb_device_poll__does_not_answer_what_a_timer_has_looked_for),
         cmocka_unit_test(alb_drive_pump__reads_all_before_a_timer_judges_after_a_halt),
         cmocka_unit_test(alb_drive_pump__does_not_read_all_when_looks_follow_each_other),
-        cmocka_unit_test(alb_device_poll__leaves_an_acknowledgement_to_the_answer),
         cmocka_unit_test(alb_drive_pump__catches_up_before_a_timer_judges),
         cmocka_unit_test(alb_device_resolve__albedo0),
     };

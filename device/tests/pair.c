@@ -231,3 +231,28 @@ struct alb_wc side_wait_idle(struct side *side)
 {
     return wait(side, false);
 }
+
+void pair_fill(uint8_t *memory, uint32_t length, uint8_t seed)
+{
+    for (uint32_t i = 0; i < length; i++)
+        memory[i] = (uint8_t)(i * 31 + (i >> 8) + seed);
+}
+
+void side_pass_by(struct side *side)
+{
+    alb_device_lock(side->device);
+    alb_device_unlock(side->device);
+}
+
+void pair_write_and_check(struct pair *pair, uint32_t length, struct alb_wc (*wait_for)(struct side *))
+{
+    struct side *a = &pair->side[0], *b = &pair->side[1];
+    pair_fill(a->memory, length, (uint8_t)length);
+    memset(b->memory, 0, length);
+    side_pass_by(b);
+    side_write(a, b, 0, length);
+    struct alb_wc wc = wait_for(a);
+    assert_int_equal(wc.status, ALB_WC_SUCCESS);
+    side_pass_by(b);
+    assert_memory_equal(a->memory, b->memory, length);
+}

@@ -55,3 +55,9 @@ void side_receive(struct side *at, uint64_t offset, uint32_t length);
 struct alb_wc side_wait(struct side *side);
 // Waits without polling (the device threads do it all).
 struct alb_wc side_wait_idle(struct side *side);
+// Nothing but the network orders what one device stores and what this thread does with the other's memory; the thread
+// sanitizer wants to see a lock.
+void side_pass_by(struct side *side);
+void pair_fill(uint8_t *memory, uint32_t length, uint8_t seed);
+// WRITEs so many bytes from one side to the other, waits for that on the first, and checks the other's memory.
+void pair_write_and_check(struct pair *pair, uint32_t length, struct alb_wc (*wait_for)(struct side *));

@@ -231,8 +231,10 @@ static bool would_miss(const struct alb_door_cq *cq)
 static int req_notify_cq(struct ibv_cq *outer, int solicited_only)
 {
     struct alb_door_cq *cq = alb_door_cq(outer);
-    if (alb_cq_arm(cq->engine_cq, solicited_only ? ALB_CQ_ARM_SOLICITED : ALB_CQ_ARM_NEXT) && would_miss(cq)) {
-        struct alb_device *device = alb_door_context(outer->context)->device;
+    struct alb_device *device = alb_door_context(outer->context)->device;
+    bool has_some = alb_cq_arm(cq->engine_cq, solicited_only ? ALB_CQ_ARM_SOLICITED : ALB_CQ_ARM_NEXT);
+    alb_device_note_armed(device);
+    if (has_some && would_miss(cq)) {
         alb_device_lock(device);
         alb_cq_tell(cq->engine_cq);
         alb_device_unlock(device);

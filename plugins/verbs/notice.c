@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "plugins/verbs/notice.h"
 
+#include "device/cancel.h"
+
 #include <errno.h>
 #include <time.h>
 
@@ -22,6 +24,7 @@ int alb_notices_init(struct alb_notices *notices, const struct alb_notices_drive
     atomic_init(&notices->is_handed, false);
     notices->driver = driver ? *driver : (struct alb_notices_driver){0};
     atomic_init(&notices->drivers, 0);
+    atomic_init(&notices->has_ended, false);
     atomic_init(&notices->readers, 0);
     return 0;
 }
@@ -29,8 +32,11 @@ int alb_notices_init(struct alb_notices *notices, const struct alb_notices_drive
 bool alb_notices_fini(struct alb_notices *notices)
 {
     const struct timespec pause = {.tv_nsec = 20000};
+    int cancel = alb_cancel_off();
+    atomic_store(&notices->has_ended, true);
     while (atomic_load(&notices->drivers) > 0)
         nanosleep(&pause, NULL);
+    alb_cancel_back(cancel);
     if (atomic_load_explicit(&notices->readers, memory_order_acquire) > 0)
         return false;
     alb_event_file_close(&notices->file);
@@ -84,9 +90,14 @@ static struct alb_notice *pop(struct alb_notices *notices)
     return notice;
 }
 
-static bool is_handed(void *notices)
+static bool has_company(void)
 {
-    return atomic_load_explicit(&((struct alb_notices *)notices)->is_handed, memory_order_relaxed);
+    return atomic_load(&waiting) > 1;
+}
+
+static bool is_over(void *notices)
+{
+    return atomic_load_explicit(&((struct alb_notices *)notices)->is_handed, memory_order_relaxed) || has_company();
 }
 
 // False if there is something already.
@@ -124,10 +135,10 @@ static struct alb_notice *look(struct alb_notices *notices, bool is_alone)
     const struct alb_notices_driver *driver = &notices->driver;
     struct alb_notice *notice = NULL;
     if (is_alone && set_looker(notices)) {
-        driver->await(driver->context, is_handed, notices);
+        driver->await(driver->context, is_over, notices);
         notice = unset_looker(notices);
     }
-    if (!notice)
+    if (!notice || has_company())
         driver->leave(driver->context);
     return notice;
 }
@@ -137,7 +148,7 @@ static struct alb_notice *look_first(struct alb_notices *notices, bool is_alone)
     if (!will_wait(notices))
         return NULL;
     atomic_fetch_add(&notices->drivers, 1);
-    struct alb_notice *notice = look(notices, is_alone);
+    struct alb_notice *notice = atomic_load(&notices->has_ended) ? NULL : look(notices, is_alone);
     atomic_fetch_sub(&notices->drivers, 1);
     return notice;
 }

@@ -27,6 +27,7 @@ struct alb_notices {
     struct alb_event_file file;
     struct alb_notices_driver driver; // await NULL: none
     _Atomic uint32_t drivers;         // threads that are in its functions, or about to be
+    _Atomic bool has_ended;           // no thread may go into them any more
     _Atomic uint32_t readers;         // threads in alb_notices_take
 };
 

@@ -180,6 +180,27 @@ static void take__of_what_the_thread_raised_itself(void **state)
     assert_true(alb_notices_fini(&notices));
 }
 
+// A thread that comes while the queue ends waits for ever, but does not go into what ends with it.
+static void take__drives_nothing_that_has_ended(void **state)
+{
+    static struct alb_notices notices;
+    static struct script script;
+    static struct waiter waiter = {.notices = &notices};
+    pthread_t thread;
+    init_with_script(&notices, &script);
+    atomic_store(&notices.has_ended, true);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_one, &waiter), 0);
+    struct alb_notice a;
+    alb_notice_init(&a, &a, 1);
+    usleep(20000); // it waits, as a rule
+    alb_notices_raise(&notices, &a);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_ptr_equal(waiter.taken, &a);
+    assert_int_equal(script.awaited, 0);
+    assert_int_equal(script.left, 0);
+    assert_true(alb_notices_fini(&notices));
+}
+
 static void take__drives_nothing_if_it_need_not_wait(void **state)
 {
     struct alb_notices notices;
@@ -330,6 +351,7 @@ int main(void)
         cmocka_unit_test(forget__empties_the_descriptor),
         cmocka_unit_test(take__of_what_the_thread_raised_itself),
         cmocka_unit_test(take__drives_nothing_if_it_need_not_wait),
+        cmocka_unit_test(take__drives_nothing_that_has_ended),
         cmocka_unit_test(take__drives_for_one_thread_alone),
         cmocka_unit_test(forget__of_what_was_handed),
         cmocka_unit_test(take__waits),
