@@ -50,7 +50,8 @@ struct alb_device {
     _Alignas(64) struct alb_token token;
     alb_time answered_until;  // the last poll took in what programs answer, as a rule by then; else 0
     _Atomic bool owes_a_poll; // one did not look, for that reason, and none has since
-    // When a thread last found a completion queue empty: when that poll began, or when it ended if it took its time.
+    // When a thread last found a completion queue empty, or drove while it waited for an event: when that poll began,
+    // or when it ended if it took its time. 0: who polled does not go on.
     _Alignas(64) _Atomic alb_time polled_at;
     _Atomic alb_time awaited_at; // when one last drove while it waited for an event (alb_device_await)
     _Atomic bool poller_drives; // such a thread holds the token: that may take longer than the takeover time

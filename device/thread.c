@@ -131,7 +131,8 @@ static alb_time drive(struct state *state)
     bool sent = alb_memory_watch_expects_answer(&state->watch, polled_at) && alb_drive_is_due(device, now) &&
                 alb_drive_send(device, BATCHES_OF_DRIVE, now);
     alb_time others_by = alb_engine_wants_tx(device->engine) ? atomic_load(&device->deadline) : ALB_TIME_NEVER;
-    alb_drive_receive(device, &state->news, &now);
+    if (alb_drive_receive(device, &state->news, &now) > 0)
+        alb_drive_hear(device); // who is woken by that wakes while we send
     state->news.is_known = false;
     struct taken taken = taken_since(&before, &device->rx.counts);
     alb_time tx_by = ALB_MIN(others_by, answer_by(state, &taken, polled_at, now));
