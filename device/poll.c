@@ -79,6 +79,7 @@ static bool is_before_answer(const struct alb_device *device, alb_time now)
     return now < device->answered_until && !alb_drive_is_due(device, now);
 }
 
+// After a look at the sockets; until 0: to nothing that it took in.
 static void expect_answer(struct alb_device *device, alb_time until)
 {
     device->answered_until = until;
