@@ -129,6 +129,16 @@ static void alb_device_poll__does_not_answer_what_a_timer_has_looked_for(void **
     pair_close(&pair);
 }
 
+// So that the receiver's next poll takes it in, as a rule, and not its device thread.
+static void send_to_poller(struct side *from, struct side *to)
+{
+    alb_token_lock(&to->device->token);
+    side_send(from, 0, 64);
+    side_pass_by(from);
+    atomic_store(&to->device->polled_at, alb_clock_now());
+    alb_token_release(&to->device->token);
+}
+
 // Polls as a program does that has the device to itself; whether anything was sent by that, and nothing by the thread.
 static bool poll_sends(struct side *side, void (*poll)(struct alb_device *), bool *is_alone)
 {
@@ -160,11 +170,7 @@ static void alb_device_poll__leaves_an_acknowledgement_to_the_answer(void **stat
         bool is_alone = true;
         side_receive(a, 64, 64);
         side_receive(b, 0, 64);
-        alb_token_lock(&b->device->token); // or the thread takes it in
-        side_send(a, 0, 64);
-        side_pass_by(a);
-        atomic_store(&b->device->polled_at, alb_clock_now());
-        alb_token_release(&b->device->token);
+        send_to_poller(a, b);
         bool sends = poll_sends(b, alb_device_poll, &is_alone) || alb_cq_is_empty(b->cq) ||
                      poll_sends(b, alb_device_poll, &is_alone);
         if (answers)
@@ -196,11 +202,7 @@ static void alb_device_poll_once__looks_and_sends(void **state)
     for (int i = 0; i < 1000 && !has_sent; i++) {
         bool is_alone = true;
         side_receive(b, 0, 64);
-        alb_token_lock(&b->device->token); // or the thread takes it in
-        side_send(a, 0, 64);
-        side_pass_by(a);
-        atomic_store(&b->device->polled_at, alb_clock_now());
-        alb_token_release(&b->device->token);
+        send_to_poller(a, b);
         has_sent = !poll_sends(b, alb_device_poll, &is_alone) && !alb_cq_is_empty(b->cq) &&
                    poll_sends(b, alb_device_poll_once, &is_alone) && is_alone;
         assert_int_equal(side_wait(b).status, ALB_WC_SUCCESS);
