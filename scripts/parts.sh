@@ -4,14 +4,15 @@
 # The caller sets $logs (a folder) and, if there is a time limit for all, $ends (seconds since 1970).
 
 : "${logs:?the caller names a folder}"
-passed=0 failed=0 skipped=()
+passed=0 failed=0 skipped=() cut=()
 
 # part NAME SECONDS COMMAND...: runs COMMAND for at most SECONDS. Its last line of counts is added: "N passed, N failed" or ctest's. A
 # command that fails without counting is one failure, one that succeeds without counting is one pass, one that ends with 77 has not found
 # what it needs. With $ends, a part that does not fit before it is skipped, and that is said; one that has begun has until then, since to be
-# slow on a busy machine is no failure. The status is 0 only if it ran and nothing failed: what needs it can follow by &&.
+# slow on a busy machine is no failure. For the same reason one that is cut short there is named and counts what it has shown so far; but one
+# that had more than three times its SECONDS hangs, and fails. The status is 0 only if it ran and nothing failed: what needs it can follow by &&.
 part() {
-    local name=$1 seconds=$2 log=$logs/$1.log status p f total counts left limit=$2 began=$SECONDS
+    local name=$1 seconds=$2 log=$logs/$1.log status p f left limit=$2 began=$SECONDS
     shift 2
     if [ -n "${ends:-}" ]; then
         left=$((ends - $(date +%s)))
@@ -32,26 +33,43 @@ part() {
         skipped+=("$name")
         return 1
     fi
+    read -r p f <<<"$(counted "$log")"
+    if [ "$status" = 124 ] && [ -n "${ends:-}" ] && [ "$limit" -le $((3 * seconds)) ]; then
+        cut+=("$name")
+        read -r p f <<<"$(shown "$log")"
+    elif [ "$status" != 0 ] && [ "$f" = 0 ]; then
+        f=1
+    elif [ "$status" = 0 ] && [ "$((p + f))" = 0 ]; then
+        p=1
+    fi
+    passed=$((passed + p)) failed=$((failed + f))
+    printf -- '-- %s: %s passed, %s failed, %s of %s s\n' "$name" "$p" "$f" "$((SECONDS - began))" "$seconds"
+    [ "$status" = 0 ] && [ "$f" = 0 ]
+}
+
+# "PASSED FAILED" by the last line of counts in LOG, "0 0" without one.
+counted() { # LOG
+    local counts f total
     counts=$(sed -n -E -e 's/^([0-9]+) passed, ([0-9]+) failed.*/\1 \2/p' \
-        -e 's/^.* tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/ctest \1 \2/p' "$log" | tail -n 1)
+        -e 's/^.* tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/ctest \1 \2/p' "$1" | tail -n 1)
     case $counts in
     ctest*)
         read -r _ f total <<<"$counts"
-        p=$((total - f))
+        echo "$((total - f)) $f"
         ;;
-    '') p=0 f=0 ;;
-    *) read -r p f <<<"$counts" ;;
+    *) echo "${counts:-0 0}" ;;
     esac
-    if [ "$status" != 0 ] && [ "$f" = 0 ]; then f=1; fi
-    if [ "$status" = 0 ] && [ "$((p + f))" = 0 ]; then p=1; fi
-    passed=$((passed + p)) failed=$((failed + f))
-    printf -- '-- %s: %s passed, %s failed, %s of %s s\n' "$name" "$p" "$f" "$((SECONDS - began))" "$seconds"
-    [ "$f" = 0 ]
+}
+
+# "PASSED FAILED" by the single results in LOG, those of ctest and those of our tables.
+shown() { # LOG
+    echo "$(grep -c -E '^ok  |^ *[0-9]+/[0-9]+ Test .* Passed ' "$1") $(grep -c -E '^FAIL|^ *[0-9]+/[0-9]+ Test .*\*\*\*' "$1")"
 }
 
 # The last line and the exit status.
 finish() {
     [ "${#skipped[@]}" = 0 ] || printf 'skipped: %s\n' "${skipped[*]}"
+    [ "${#cut[@]}" = 0 ] || printf 'cut short: %s\n' "${cut[*]}"
     printf '%s passed, %s failed\n' "$passed" "$failed"
     [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
 }
