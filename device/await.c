@@ -29,4 +29,5 @@ void alb_device_leave(struct alb_device *device)
         alb_drive_release(device);
     }
     alb_drive_leave_to_thread(device);
+    alb_rouse_bar(device, now);
 }

@@ -277,6 +277,7 @@ static int open_parts(struct alb_device *device, const struct alb_device_options
 static void give_back(struct alb_device *device)
 {
     close_parts(device);
+    alb_rouse_fini(&device->rouse);
     alb_leak_checker_hide(device, sizeof(*device));
     put_pages(device, sizeof(*device));
 }
@@ -295,8 +296,10 @@ int alb_device_create(const char *name, const struct alb_device_options *options
     device->kind = kind;
     device->name = kind->name;
     device->directory.fd = -1;
-    device->port.epoll_fd = device->port.wake_fd = device->port.carrier.fd = device->port.links.fd = -1;
+    device->port.epoll_fd = device->port.rouses_fd = device->port.wake_fd = -1;
+    device->port.carrier.fd = device->port.links.fd = -1;
     alb_token_init(&device->token);
+    alb_rouse_init(&device->rouse);
     atomic_init(&device->deadline, ALB_TIME_NEVER);
     int error = open_parts(device, &device->options);
     if (error) {

@@ -124,6 +124,21 @@ void alb_device_await(struct alb_device *device, bool (*is_raised)(void *context
 // A thread that has polled goes to sleep: what it posted is sent, and the device's own thread drives from now on.
 void alb_device_leave(struct alb_device *device);
 
+enum alb_roused {
+    ALB_ROUSED_NOT,     // by nothing but events
+    ALB_ROUSED_QUIET,   // its file is readable while something lies at the sockets; nothing did since it last asked
+    ALB_ROUSED_STIRRED, // something did
+};
+
+// A thread asked, without waiting, for an event that the device raises, and none is there. fd: of an epoll instance
+// that is readable while one is; had_one: it has had one since it was told so the last time. From a program that asks
+// so again and again what lies at the sockets is taken in, and fd is readable while something lies there. Who polls it
+// and then finds nothing may take that for an error: unless the answer is ALB_ROUSED_QUIET, or was ALB_ROUSED_NOT the
+// last time, too, the program must be given an event even if none was raised.
+enum alb_roused alb_device_ask(struct alb_device *device, int fd, bool had_one);
+// It will be closed.
+void alb_device_forget_file(struct alb_device *device, int fd);
+
 // Where engine events go: called with the token held, by whichever thread drives; it must not call back into the
 // device. Set by the door before the first object is created.
 void alb_device_set_event_handler(struct alb_device *device,

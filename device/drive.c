@@ -47,6 +47,8 @@ static uint32_t receive_from_all(struct alb_device *device, const struct alb_por
     alb_time looked_at = news && news->is_known ? news->looked_at : *now;
     uint32_t messages = 0, count = alb_port_ready(port, news, ready, ALB_COUNT(ready));
     bool is_read_out = count < ALB_COUNT(ready);
+    if (count > 0)
+        atomic_store_explicit(&device->rouse.stirred, true, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++) {
         note_empty(port, ready[i]);
         messages += receive_from(device, ready[i], now);
@@ -61,8 +63,10 @@ static uint32_t receive_from_all(struct alb_device *device, const struct alb_por
 
 static uint32_t note_received(struct alb_device *device, uint32_t messages, alb_time now)
 {
-    if (messages > 0)
+    if (messages > 0) {
         atomic_store_explicit(&device->active_at, now, memory_order_relaxed);
+        atomic_store_explicit(&device->rouse.stirred, true, memory_order_relaxed);
+    }
     return messages;
 }
 

@@ -41,10 +41,12 @@ void alb_event_file_drop(const struct alb_event_file *file)
     alb_sys_eventfd_try(file->count_fd);
 }
 
-bool alb_event_file_blocks(const struct alb_event_file *file)
+enum alb_event_file_mode alb_event_file_mode(const struct alb_event_file *file)
 {
     int flags = alb_sys_flags(file->fd);
-    return flags >= 0 && !(flags & O_NONBLOCK);
+    if (flags < 0)
+        return ALB_EVENT_FILE_IS_CLOSED;
+    return flags & O_NONBLOCK ? ALB_EVENT_FILE_DOES_NOT_BLOCK : ALB_EVENT_FILE_BLOCKS;
 }
 
 // Kernels before 5.9 have no other way to ask without waiting.

@@ -20,8 +20,14 @@ void alb_event_file_close(const struct alb_event_file *file);
 void alb_event_file_add(const struct alb_event_file *file);
 // One less; nothing where none is there.
 void alb_event_file_drop(const struct alb_event_file *file);
-// False if the program has made the descriptor non-blocking, or has closed it.
-bool alb_event_file_blocks(const struct alb_event_file *file);
+
+enum alb_event_file_mode {
+    ALB_EVENT_FILE_BLOCKS,
+    ALB_EVENT_FILE_DOES_NOT_BLOCK,
+    ALB_EVENT_FILE_IS_CLOSED,
+};
+// What the program has made of the descriptor.
+enum alb_event_file_mode alb_event_file_mode(const struct alb_event_file *file);
 // Takes one and waits for it, unless the program has made the descriptor non-blocking. 0, EAGAIN, EINTR, or EBADF where
 // the program has closed it. Like read(2) of a kernel's descriptor, and unlike poll(2), it goes on after a signal whose
 // handler says so (SA_RESTART), and is a point of cancellation.

@@ -10,6 +10,7 @@
 #include "device/kind.h"
 #include "device/path_mtu.h"
 #include "device/port.h"
+#include "device/rouse.h"
 #include "device/rx.h"
 #include "device/token.h"
 #include "device/trace_file.h"
@@ -62,6 +63,7 @@ struct alb_device {
     _Atomic uint32_t kicks_left;  // kicks since the last pump that were left to a poller
     _Atomic alb_time active_at;   // when something was last sent or received
     _Atomic bool has_foreign_peers;
+    struct alb_rouse rouse;
 
     pthread_t thread;
     bool has_thread;

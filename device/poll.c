@@ -18,6 +18,9 @@
 #define CLOSE_NS       (2 * ALB_NS_PER_US)
 #define KICKS_LEFT_MAX 32
 
+// Who asks for an event is told that there is one if another thread drives for so long.
+#define LOOK_MAX_NS ALB_NS_PER_MS
+
 // A program that polls until nothing is left does so within this time.
 #define ANSWER_NS (10 * ALB_NS_PER_US)
 
@@ -86,6 +89,17 @@ static void expect_answer(struct alb_device *device, alb_time until)
     atomic_store_explicit(&device->owes_a_poll, false, memory_order_relaxed);
 }
 
+// The program is one that its sockets rouse.
+static bool is_roused(const struct alb_device *device)
+{
+    return atomic_load_explicit(&device->rouse.came_at, memory_order_relaxed) != 0;
+}
+
+static void note_roused(struct alb_device *device, alb_time now)
+{
+    move(&device->rouse.came_at, atomic_load_explicit(&device->rouse.came_at, memory_order_relaxed), now);
+}
+
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
 {
     alb_engine_bell_ring(qp);
@@ -107,6 +121,16 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
 static void go_on_polling(struct alb_device *device, alb_time now)
 {
     move(&device->polled_at, atomic_load_explicit(&device->polled_at, memory_order_relaxed), now);
+}
+
+// One that its sockets rouse is awake now, and polls until nothing is left. What it posts meanwhile goes with such a
+// poll, or when it arms its queue: if it went at once, each small message would leave by itself.
+static void note_taken_in(struct alb_device *device, alb_time now)
+{
+    if (is_roused(device))
+        atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
+    else
+        go_on_polling(device, now);
 }
 
 static _Thread_local struct alb_share share = ALB_SHARE_INIT;
@@ -148,7 +172,7 @@ static bool send_as_poller(struct alb_device *device, alb_time now)
 }
 
 // With the token, which it gives back. Returns true if there was anything to do.
-static bool drive_as_poller(struct alb_device *device, bool goes_on, alb_time now)
+static bool drive_as_poller(struct alb_device *device, bool goes_on, bool at_all, alb_time now)
 {
     bool rests = is_at_rest(device, now);
     struct alb_rx_counts before = device->rx.counts;
@@ -161,12 +185,12 @@ static bool drive_as_poller(struct alb_device *device, bool goes_on, alb_time no
     if (!rests)
         alb_drive_tick(device, &now);
     bool had_more = alb_engine_wants_tx(device->engine);
-    if (alb_drive_receive_hot(device, &now) > 0) {
+    if ((at_all ? alb_drive_receive(device, NULL, &now) : alb_drive_receive_hot(device, &now)) > 0) {
         if (goes_on && !had_more && is_answered(&before, &device->rx.counts))
             expect_answer(device, now + ANSWER_NS);
         alb_drive_hear(device);
         worked = true;
-        go_on_polling(device, now);
+        note_taken_in(device, now);
     }
     atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
     if (!rests || worked)
@@ -182,7 +206,7 @@ static bool poll(struct alb_device *device, bool goes_on, alb_time now)
     if (!alb_token_try(&device->token))
         return false;
     if (!goes_on || !is_before_answer(device, now))
-        return drive_as_poller(device, goes_on, now);
+        return drive_as_poller(device, goes_on, false, now);
     device->answered_until = 0;
     atomic_store_explicit(&device->owes_a_poll, true, memory_order_relaxed);
     alb_drive_release_unchanged(device, now + ALB_TAKEOVER_NS);
@@ -206,12 +230,41 @@ void alb_device_poll(struct alb_device *device)
 
 void alb_device_poll_once(struct alb_device *device)
 {
+    alb_time now = alb_clock_now();
     atomic_store_explicit(&device->polled_at, 0, memory_order_relaxed);
-    poll_and_share(device, false, alb_clock_now());
+    note_roused(device, now);
+    poll_and_share(device, false, now);
+}
+
+bool alb_drive_look(struct alb_device *device)
+{
+    if (!alb_token_lock_for(&device->token, LOOK_MAX_NS))
+        return false;
+    drive_as_poller(device, true, true, alb_clock_now());
+    return true;
+}
+
+// A program that its sockets rouse leaves nothing to the device thread, which naps.
+static bool leaves_something(const struct alb_device *device)
+{
+    return alb_drive_is_due(device, alb_clock_now() + ALB_TAKEOVER_NS);
+}
+
+static void go_to_sleep(struct alb_device *device)
+{
+    if (leaves_something(device))
+        alb_device_poll_once(device);
+    if (leaves_something(device) && alb_token_try(&device->token)) { // by what that has taken in
+        alb_drive_pump(device, ALB_DRIVE_BATCHES, alb_clock_now());
+        alb_drive_release(device);
+    }
+    atomic_store_explicit(&device->polled_at, 0, memory_order_relaxed);
 }
 
 void alb_device_note_armed(struct alb_device *device)
 {
-    if (alb_unlikely(atomic_load_explicit(&device->owes_a_poll, memory_order_relaxed)))
+    if (is_roused(device))
+        go_to_sleep(device);
+    else if (alb_unlikely(atomic_load_explicit(&device->owes_a_poll, memory_order_relaxed)))
         alb_device_poll_once(device);
 }

@@ -61,7 +61,8 @@ static void close_files(struct alb_port *port)
 int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint32_t count)
 {
     alb_assert(count >= 1 && count <= ALB_DEVICE_ADDRESSES_MAX);
-    *port = (struct alb_port){.address_count = count, .epoll_fd = -1, .wake_fd = -1, .carrier.fd = -1, .links.fd = -1};
+    *port = (struct alb_port){
+        .address_count = count, .epoll_fd = -1, .rouses_fd = -1, .wake_fd = -1, .carrier.fd = -1, .links.fd = -1};
     memcpy(port->addresses, addresses, count * sizeof(*addresses));
     int error = alb_slot_claim(addresses, count, port->own, &port->slot);
     if (error)
@@ -136,9 +137,33 @@ void alb_port_note_found(struct alb_port *port, struct alb_socket *sock)
         port->hot_times = 0;
     port->hot = sock;
     // Sockets of groups come and go, and are left where they are.
-    if (++port->hot_times == TIMES_TO_UNWATCH && !sock->is_group &&
+    if (port->rouses_fd < 0 && ++port->hot_times == TIMES_TO_UNWATCH && !sock->is_group &&
         sock != atomic_load_explicit(&port->unwatched, memory_order_relaxed))
         unwatch(port, sock);
+}
+
+int alb_port_rouse(struct alb_port *port, int fd)
+{
+    struct alb_socket *unwatched = atomic_load_explicit(&port->unwatched, memory_order_relaxed);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (port->rouses_fd >= 0)
+        return EBUSY;
+    int error = unwatched ? watch_one(port, unwatched) : 0;
+    if (error)
+        return error;
+    atomic_store(&port->unwatched, NULL);
+    port->hot_times = 0;
+    if (epoll_ctl(fd, EPOLL_CTL_ADD, port->epoll_fd, &event) != 0)
+        return errno;
+    port->rouses_fd = fd;
+    return 0;
+}
+
+void alb_port_rouse_end(struct alb_port *port)
+{
+    if (port->rouses_fd >= 0)
+        epoll_ctl(port->rouses_fd, EPOLL_CTL_DEL, port->epoll_fd, NULL);
+    port->rouses_fd = -1;
 }
 
 // A daemon that closes all descriptors it has, say. Nothing is sent or received any more.

@@ -32,6 +32,7 @@ struct alb_port {
     struct alb_socket *_Atomic unwatched;
     struct alb_links links;
     int epoll_fd;
+    int rouses_fd;         // an epoll instance of the program's that watches ours, or -1
     int wake_fd;           // eventfd that ends alb_port_sleep and alb_port_nap
     atomic_bool is_closed; // by the program, which has been said
 };
@@ -56,6 +57,11 @@ uint32_t alb_port_ready(struct alb_port *port, const struct alb_port_news *news,
                         uint32_t capacity);
 // A socket had something.
 void alb_port_note_found(struct alb_port *port, struct alb_socket *sock);
+
+// From now on fd, an epoll instance, is readable while a socket has something. Errors: EBUSY (it already rouses
+// another), those of epoll_ctl(2).
+int alb_port_rouse(struct alb_port *port, int fd);
+void alb_port_rouse_end(struct alb_port *port);
 
 // Waits until a socket has something, alb_port_wake is called, or the time has come; with for_links also until there is
 // news of them.

@@ -67,11 +67,29 @@ static alb_time takeover_ns(const struct alb_device *device)
     return ALB_MIN(ns, TAKEOVER_MAX_NS);
 }
 
+// When a program last polled, or one that its sockets rouse came by.
+static alb_time last_poll(const struct alb_device *device)
+{
+    alb_time polled_at = atomic_load(&device->polled_at), came_at = atomic_load(&device->rouse.came_at);
+    return ALB_MAX(polled_at, came_at);
+}
+
+static bool is_within_takeover(const struct alb_device *device, alb_time at, alb_time now)
+{
+    return at != 0 && now - ALB_MIN(at, now) < takeover_ns(device);
+}
+
+static bool is_polled_for_all(const struct alb_device *device, alb_time now)
+{
+    return is_within_takeover(device, atomic_load(&device->polled_at), now) ||
+           atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
+}
+
+// One that is roused comes by for what lies at the sockets, not for what is due.
 static bool is_polled(const struct alb_device *device, alb_time now)
 {
-    alb_time polled_at = atomic_load(&device->polled_at);
-    return (polled_at != 0 && now - ALB_MIN(polled_at, now) < takeover_ns(device)) ||
-           atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
+    return is_polled_for_all(device, now) ||
+           (is_within_takeover(device, atomic_load(&device->rouse.came_at), now) && !alb_drive_is_due(device, now));
 }
 
 // It is away each time it has its event: naps last no longer for it than for one that has just begun to poll.
@@ -86,12 +104,14 @@ static void nap(struct state *state, alb_time now)
 {
     struct alb_device *device = state->device;
     bool is_driving = atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
-    alb_time from = is_driving ? now : atomic_load_explicit(&device->polled_at, memory_order_relaxed);
+    alb_time from = is_driving ? now : last_poll(device);
     alb_time share_max_ns = waits_for_events(device, now) ? 0 : ALB_NAP_MAX_NS;
-    alb_time ns = alb_nap_begin(&state->nap, takeover_ns(device), TAKEOVER_MAX_NS, share_max_ns, now);
+    alb_time until = from + alb_nap_begin(&state->nap, takeover_ns(device), TAKEOVER_MAX_NS, share_max_ns, now);
+    if (!is_polled_for_all(device, now))
+        until = ALB_MIN(until, atomic_load(&device->deadline));
     atomic_store(&device->naps, true);
     if (is_polled(device, now)) // who has left it to us before he could see that we nap did not wake us
-        alb_port_nap(&device->port, from + ns);
+        alb_port_nap(&device->port, until);
     atomic_store(&device->naps, false);
 }
 
@@ -250,6 +270,7 @@ static void turn(struct state *state)
     try_front(state, now); // a program that polls is reached by that port, too
     look_at_links(state, now);
     note_cores(state, now);
+    alb_rouse_review(state->device, now);
     if (is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now)) {
         state->news.is_known = false;
         nap(state, now);

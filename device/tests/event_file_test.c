@@ -91,17 +91,17 @@ static void take__waits(void **state)
     assert_null(error);
 }
 
-static void blocks__until_the_program_says_otherwise(void **state)
+static void mode__blocks_until_the_program_says_otherwise(void **state)
 {
     struct alb_event_file other;
     assert_int_equal(alb_event_file_open(&other), 0);
-    assert_true(alb_event_file_blocks(&other));
+    assert_int_equal(alb_event_file_mode(&other), ALB_EVENT_FILE_BLOCKS);
     assert_int_equal(fcntl(other.fd, F_SETFL, O_NONBLOCK), 0);
-    assert_false(alb_event_file_blocks(&other));
+    assert_int_equal(alb_event_file_mode(&other), ALB_EVENT_FILE_DOES_NOT_BLOCK);
     assert_int_equal(fcntl(other.fd, F_SETFL, 0), 0);
-    assert_true(alb_event_file_blocks(&other));
+    assert_int_equal(alb_event_file_mode(&other), ALB_EVENT_FILE_BLOCKS);
     close(other.fd);
-    assert_false(alb_event_file_blocks(&other));
+    assert_int_equal(alb_event_file_mode(&other), ALB_EVENT_FILE_IS_CLOSED);
     close(other.count_fd);
 }
 
@@ -143,7 +143,7 @@ int main(void)
         TEST(epoll__each_one_is_an_edge),
         TEST(drop__takes_one_and_waits_for_none),
         TEST(take__waits),
-        TEST(blocks__until_the_program_says_otherwise),
+        TEST(mode__blocks_until_the_program_says_otherwise),
         TEST(take__of_a_descriptor_that_the_program_has_closed),
         TEST(open__without_descriptors),
     };

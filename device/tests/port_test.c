@@ -7,10 +7,13 @@
 
 #include <errno.h>
 #include <net/if.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #define TIMES_ENOUGH 64
 #define LONG_NS      (20 * ALB_NS_PER_S)
@@ -242,9 +245,59 @@ static void alb_port_set_interfaces__without_descriptors(void **state)
     close_context(&c);
 }
 
+static bool is_readable(int fd)
+{
+    struct pollfd file = {.fd = fd, .events = POLLIN};
+    return poll(&file, 1, 0) == 1;
+}
+
+// By any socket, that which the port's own epoll instance did not watch included.
+static void alb_port_rouse__makes_the_programs_file_readable(void **state)
+{
+    struct context c;
+    open_context(&c);
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+    find_often(&c, &c.port.own[0]);
+    assert_ptr_equal(c.port.unwatched, &c.port.own[0]);
+    assert_int_equal(alb_port_rouse(&c.port, fd), 0);
+    assert_int_equal(alb_port_rouse(&c.port, fd), EBUSY);
+    for (size_t i = 0; i < 2; i++) {
+        find_often(&c, &c.port.own[0]);
+        assert_null(c.port.unwatched);
+        assert_false(is_readable(fd));
+        send_to(&c, &c.port.own[i]);
+        assert_true(is_readable(fd));
+        assert_true(is_ready(&c, &c.port.own[i]));
+        take_from(&c.port.own[i]);
+        assert_false(is_readable(fd));
+    }
+    alb_port_rouse_end(&c.port);
+    send_to(&c, &c.port.own[0]);
+    assert_false(is_readable(fd));
+    find_often(&c, &c.port.own[0]);
+    assert_ptr_equal(c.port.unwatched, &c.port.own[0]);
+    alb_port_rouse_end(&c.port); // of nobody
+    close(fd);
+    close_context(&c);
+}
+
+static void alb_port_rouse__refused_by_the_kernel(void **state)
+{
+    struct context c;
+    open_context(&c);
+    assert_int_equal(alb_port_rouse(&c.port, c.sender.fd), EINVAL); // no epoll instance
+    assert_int_equal(alb_port_rouse(&c.port, -1), EBADF);
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+    assert_int_equal(alb_port_rouse(&c.port, fd), 0);
+    close(fd);
+    close_context(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_port_rouse__makes_the_programs_file_readable),
+        cmocka_unit_test(alb_port_rouse__refused_by_the_kernel),
         cmocka_unit_test(alb_port_note_found__busy_socket_is_seen_and_wakes),
         cmocka_unit_test(alb_port_note_found__another_takes_its_place),
         cmocka_unit_test(alb_port_note_found__turns_change_nothing),

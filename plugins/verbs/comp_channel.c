@@ -14,6 +14,16 @@ static void leave(void *device)
     alb_device_leave(device);
 }
 
+static enum alb_roused ask(void *device, int fd, bool had_one)
+{
+    return alb_device_ask(device, fd, had_one);
+}
+
+static void forget(void *device, int fd)
+{
+    alb_device_forget_file(device, fd);
+}
+
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
     if (!context)
@@ -28,6 +38,8 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
         .context = alb_door_context(context)->device,
         .await = await,
         .leave = leave,
+        .ask = ask,
+        .forget = forget,
     };
     int error = alb_notices_init(&channel->notices, &driver);
     if (error) {

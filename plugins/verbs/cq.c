@@ -233,6 +233,8 @@ static int req_notify_cq(struct ibv_cq *outer, int solicited_only)
     struct alb_door_cq *cq = alb_door_cq(outer);
     struct alb_device *device = alb_door_context(outer->context)->device;
     bool has_some = alb_cq_arm(cq->engine_cq, solicited_only ? ALB_CQ_ARM_SOLICITED : ALB_CQ_ARM_NEXT);
+    if (outer->channel)
+        alb_notices_expect(&alb_door_channel(outer->channel)->notices, &cq->completion);
     alb_device_note_armed(device);
     if (has_some && would_miss(cq)) {
         alb_device_lock(device);

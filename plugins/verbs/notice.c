@@ -4,6 +4,7 @@
 #include "device/cancel.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 
 // Every count was written behind its notice: a reader that has read a count finds a notice, or finds that it was
@@ -20,7 +21,8 @@ int alb_notices_init(struct alb_notices *notices, const struct alb_notices_drive
         return error;
     pthread_mutex_init(&notices->lock, NULL);
     alb_list_init(&notices->pending);
-    notices->has_looker = false;
+    notices->has_looker = notices->had_one = notices->is_roused = false;
+    notices->expected = NULL;
     atomic_init(&notices->is_handed, false);
     notices->driver = driver ? *driver : (struct alb_notices_driver){0};
     atomic_init(&notices->drivers, 0);
@@ -37,6 +39,8 @@ bool alb_notices_fini(struct alb_notices *notices)
     while (atomic_load(&notices->drivers) > 0)
         nanosleep(&pause, NULL);
     alb_cancel_back(cancel);
+    if (notices->driver.forget)
+        notices->driver.forget(notices->driver.context, notices->file.fd);
     if (atomic_load_explicit(&notices->readers, memory_order_acquire) > 0)
         return false;
     alb_event_file_close(&notices->file);
@@ -85,6 +89,7 @@ static struct alb_notice *pop(struct alb_notices *notices)
         return NULL;
     struct alb_notice *notice = ALB_LIST_ENTRY(link, struct alb_notice, link);
     notice->delivered++;
+    notices->had_one = true;
     if (--notice->pending > 0)
         alb_list_push_back(&notices->pending, &notice->link);
     return notice;
@@ -100,14 +105,14 @@ static bool is_over(void *notices)
     return atomic_load_explicit(&((struct alb_notices *)notices)->is_handed, memory_order_relaxed) || has_company();
 }
 
-// False if there is something already.
+// False if there is something already, or another looks.
 static bool set_looker(struct alb_notices *notices)
 {
     pthread_mutex_lock(&notices->lock);
-    bool is_empty = alb_list_is_empty(&notices->pending);
-    notices->has_looker = is_empty;
+    bool is_first = alb_list_is_empty(&notices->pending) && !notices->has_looker;
+    notices->has_looker |= is_first;
     pthread_mutex_unlock(&notices->lock);
-    return is_empty;
+    return is_first;
 }
 
 // What was handed to it, or NULL.
@@ -120,12 +125,62 @@ static struct alb_notice *unset_looker(struct alb_notices *notices)
     return notice;
 }
 
-static bool will_wait(struct alb_notices *notices)
+static bool is_empty(struct alb_notices *notices)
 {
     pthread_mutex_lock(&notices->lock);
-    bool is_empty = alb_list_is_empty(&notices->pending);
+    bool is = alb_list_is_empty(&notices->pending);
     pthread_mutex_unlock(&notices->lock);
-    return is_empty && alb_event_file_blocks(&notices->file);
+    return is;
+}
+
+static bool take_had_one(struct alb_notices *notices)
+{
+    pthread_mutex_lock(&notices->lock);
+    bool had_one = notices->had_one;
+    notices->had_one = false;
+    pthread_mutex_unlock(&notices->lock);
+    return had_one;
+}
+
+// True if the descriptor may have been readable for that reason.
+static bool note_roused(struct alb_notices *notices, enum alb_roused roused)
+{
+    pthread_mutex_lock(&notices->lock);
+    bool was_roused = notices->is_roused;
+    notices->is_roused = roused != ALB_ROUSED_NOT;
+    pthread_mutex_unlock(&notices->lock);
+    return roused == ALB_ROUSED_STIRRED || (was_roused && roused == ALB_ROUSED_NOT);
+}
+
+void alb_notices_expect(struct alb_notices *notices, struct alb_notice *notice)
+{
+    pthread_mutex_lock(&notices->lock);
+    notices->expected = notice;
+    pthread_mutex_unlock(&notices->lock);
+}
+
+// The program is owed a notice, and none was raised. NULL if it expects none, or one has come meanwhile.
+static struct alb_notice *give_expected(struct alb_notices *notices)
+{
+    pthread_mutex_lock(&notices->lock);
+    struct alb_notice *notice = alb_list_is_empty(&notices->pending) ? notices->expected : NULL;
+    if (notice) {
+        notice->delivered++;
+        notices->expected = NULL;
+    }
+    pthread_mutex_unlock(&notices->lock);
+    return notice;
+}
+
+// Does what the driver can before the program is told that there is nothing.
+static struct alb_notice *ask(struct alb_notices *notices)
+{
+    const struct alb_notices_driver *driver = &notices->driver;
+    if (!set_looker(notices))
+        return NULL;
+    enum alb_roused roused = driver->ask(driver->context, notices->file.fd, take_had_one(notices));
+    struct alb_notice *notice = unset_looker(notices);
+    return note_roused(notices, roused) && !notice ? give_expected(notices) : notice;
 }
 
 // Does what the driver can before the thread sleeps. Of several that wait none does: while one would be busy with what
@@ -143,20 +198,14 @@ static struct alb_notice *look(struct alb_notices *notices, bool is_alone)
     return notice;
 }
 
-static struct alb_notice *look_first(struct alb_notices *notices, bool is_alone)
-{
-    if (!will_wait(notices))
-        return NULL;
-    atomic_fetch_add(&notices->drivers, 1);
-    struct alb_notice *notice = atomic_load(&notices->has_ended) ? NULL : look(notices, is_alone);
-    atomic_fetch_sub(&notices->drivers, 1);
-    return notice;
-}
-
 static struct alb_notice *take_counted(struct alb_notices *notices)
 {
     for (;;) {
         int error = alb_event_file_take(&notices->file);
+        if (error == EAGAIN && !is_empty(notices)) {
+            sched_yield(); // it is about to be counted, and the program may have been told by the sockets already
+            continue;
+        }
         if (error) {
             errno = error;
             return NULL;
@@ -169,10 +218,30 @@ static struct alb_notice *take_counted(struct alb_notices *notices)
     }
 }
 
+static struct alb_notice *take_from_driver(struct alb_notices *notices, bool waits, bool is_alone)
+{
+    struct alb_notice *notice = NULL;
+    atomic_fetch_add(&notices->drivers, 1);
+    if (!atomic_load(&notices->has_ended))
+        notice = waits ? look(notices, is_alone) : ask(notices);
+    atomic_fetch_sub(&notices->drivers, 1);
+    return notice;
+}
+
 static struct alb_notice *take(struct alb_notices *notices, bool is_alone)
 {
-    struct alb_notice *notice = notices->driver.await ? look_first(notices, is_alone) : NULL;
-    return notice ? notice : take_counted(notices);
+    if (!notices->driver.await || !is_empty(notices))
+        return take_counted(notices);
+    enum alb_event_file_mode mode = alb_event_file_mode(&notices->file);
+    if (mode == ALB_EVENT_FILE_IS_CLOSED)
+        return take_counted(notices);
+    struct alb_notice *notice = take_from_driver(notices, mode == ALB_EVENT_FILE_BLOCKS, is_alone);
+    if (notice)
+        return notice;
+    if (mode == ALB_EVENT_FILE_BLOCKS || !is_empty(notices))
+        return take_counted(notices);
+    errno = EAGAIN; // where nothing is pending nothing is counted either
+    return NULL;
 }
 
 static void end_wait(void *argument)
@@ -201,6 +270,8 @@ void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice)
 {
     pthread_mutex_lock(&notices->lock);
     alb_list_remove(&notice->link);
+    if (notices->expected == notice)
+        notices->expected = NULL;
     for (; notice->pending > 0; notice->pending--) {
         if (!take_back(notices))
             alb_event_file_drop(&notices->file);

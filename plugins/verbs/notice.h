@@ -5,24 +5,34 @@
 #pragma once
 
 #include "base/list.h"
+#include "device/device.h"
 #include "device/event_file.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-// What a thread that waits for a notice can do by which one may be raised. It is the only one in the process that does.
+// What a thread that wants a notice can do by which one may be raised.
 struct alb_notices_driver {
     void *context;
-    // Does it while that is worth while, and ends as soon as is_raised says so.
+    // Does it while that is worth while, and ends as soon as is_raised says so. For one that waits; no other in the
+    // process does that meanwhile.
     void (*await)(void *context, bool (*is_raised)(void *notices), void *notices);
     // The thread goes to sleep.
     void (*leave)(void *context);
+    // Does it once, if that is worth while, for a thread that does not wait, and may make the descriptor readable when
+    // it should be called again. had_one: the program has had a notice since the last time.
+    enum alb_roused (*ask)(void *context, int fd, bool had_one);
+    // The descriptor will be closed.
+    void (*forget)(void *context, int fd);
 };
 
 struct alb_notices {
     pthread_mutex_t lock;
     struct alb_list pending;
-    bool has_looker;        // a thread is in driver.await
+    bool has_looker;             // a thread is in driver.await or driver.ask
+    bool had_one;                // a notice was taken since driver.ask
+    bool is_roused;              // driver.ask makes the descriptor readable
+    struct alb_notice *expected; // by alb_notices_expect, and none was given instead since; or NULL
     _Atomic bool is_handed; // one notice is for it, and the file does not count that
     struct alb_event_file file;
     struct alb_notices_driver driver; // await NULL: none
@@ -49,6 +59,9 @@ bool alb_notices_fini(struct alb_notices *notices);
 void alb_notice_init(struct alb_notice *notice, void *owner, int kind);
 // Any thread; takes only the queue's own lock. The queue must not end, nor the notice be forgotten, before it returns.
 void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice);
+// The program is about to wait for this one. If it is told to look, and nothing is raised, it is given this one once:
+// for more it must expect it again.
+void alb_notices_expect(struct alb_notices *notices, struct alb_notice *notice);
 // Takes the oldest one, waiting for it if the descriptor blocks. NULL with the errno of alb_event_file_take.
 struct alb_notice *alb_notices_take(struct alb_notices *notices);
 // Forgets what is pending. Afterwards notice->delivered is final, if it is not raised any more.

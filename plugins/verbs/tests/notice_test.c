@@ -119,21 +119,27 @@ static void *wait_for_one(void *argument)
 struct script {
     struct alb_notices *notices;
     struct alb_notice *raises[2], *forgets;
-    uint32_t awaited;
+    uint32_t awaited, asked, had_one, forgotten;
     _Atomic uint32_t left;
     bool was_readable, was_raised;
+    enum alb_roused roused;
 };
+
+static void raise_all(struct script *script)
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (script->raises[i])
+            alb_notices_raise(script->notices, script->raises[i]);
+    }
+    script->was_readable = is_readable(script->notices->file.fd);
+}
 
 static void follow_script(void *context, bool (*is_raised)(void *notices), void *notices)
 {
     struct script *script = context;
     script->awaited++;
     assert_false(is_raised(notices));
-    for (size_t i = 0; i < 2; i++) {
-        if (script->raises[i])
-            alb_notices_raise(script->notices, script->raises[i]);
-    }
-    script->was_readable = is_readable(script->notices->file.fd);
+    raise_all(script);
     script->was_raised = is_raised(notices);
     if (script->forgets)
         alb_notices_forget(script->notices, script->forgets);
@@ -146,12 +152,34 @@ static void note_that_it_sleeps(void *context)
     assert_true(atomic_load(&script->notices->drivers) > 0); // fini waits for it
 }
 
+static enum alb_roused follow_script_once(void *context, int fd, bool had_one)
+{
+    struct script *script = context;
+    assert_int_equal(fd, script->notices->file.fd);
+    script->asked++;
+    script->had_one += had_one;
+    raise_all(script);
+    if (script->forgets)
+        alb_notices_forget(script->notices, script->forgets);
+    return script->roused;
+}
+
+static void note_that_it_ends(void *context, int fd)
+{
+    struct script *script = context;
+    assert_int_equal(fd, script->notices->file.fd);
+    assert_true(fcntl(fd, F_GETFD) >= 0);
+    script->forgotten++;
+}
+
 static void init_with_script(struct alb_notices *notices, struct script *script)
 {
     const struct alb_notices_driver driver = {
         .context = script,
         .await = follow_script,
         .leave = note_that_it_sleeps,
+        .ask = follow_script_once,
+        .forget = note_that_it_ends,
     };
     script->notices = notices;
     assert_int_equal(alb_notices_init(notices, &driver), 0);
@@ -198,6 +226,9 @@ static void take__drives_nothing_that_has_ended(void **state)
     assert_ptr_equal(waiter.taken, &a);
     assert_int_equal(script.awaited, 0);
     assert_int_equal(script.left, 0);
+    set_nonblocking(notices.file.fd);
+    assert_null(alb_notices_take(&notices));
+    assert_int_equal(script.asked, 0);
     assert_true(alb_notices_fini(&notices));
 }
 
@@ -211,8 +242,43 @@ static void take__drives_nothing_if_it_need_not_wait(void **state)
     alb_notices_raise(&notices, &a);
     assert_ptr_equal(alb_notices_take(&notices), &a);
     set_nonblocking(notices.file.fd);
+    alb_notices_raise(&notices, &a);
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_int_equal(script.awaited, 0);
+    assert_int_equal(script.asked, 0);
+    assert_int_equal(script.left, 0);
+    assert_int_equal(script.forgotten, 0);
+    assert_true(alb_notices_fini(&notices));
+    assert_int_equal(script.forgotten, 1);
+}
+
+static void take__asks_before_it_says_that_nothing_is_there(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a, b;
+    struct script script = {.raises = {0}};
+    init_with_script(&notices, &script);
+    alb_notice_init(&a, &a, 1);
+    alb_notice_init(&b, &b, 2);
+    set_nonblocking(notices.file.fd);
     assert_null(alb_notices_take(&notices));
     assert_int_equal(errno, EAGAIN);
+    script.raises[0] = &a;
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_false(script.was_readable); // a system call less to count it, and one to take that back
+    assert_int_equal(script.had_one, 0);
+    script.raises[1] = &b;
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_true(script.was_readable);
+    assert_int_equal(script.had_one, 1);
+    assert_ptr_equal(alb_notices_take(&notices), &b);
+    script.forgets = &a;
+    script.raises[1] = NULL;
+    assert_null(alb_notices_take(&notices));
+    assert_int_equal(errno, EAGAIN);
+    assert_false(is_readable(notices.file.fd));
+    assert_int_equal(script.had_one, 2);
+    assert_int_equal(script.asked, 4);
     assert_int_equal(script.awaited, 0);
     assert_int_equal(script.left, 0);
     assert_true(alb_notices_fini(&notices));
@@ -241,6 +307,45 @@ static void take__drives_for_one_thread_alone(void **state)
     script.raises[0] = &a;
     assert_ptr_equal(alb_notices_take(&notices), &a); // alone again
     assert_int_equal(script.awaited, 2);
+    assert_true(alb_notices_fini(&notices));
+}
+
+static void take_vainly(struct alb_notices *notices)
+{
+    errno = 0;
+    assert_null(alb_notices_take(notices));
+    assert_int_equal(errno, EAGAIN);
+}
+
+// A program that has found the descriptor readable is not told that nothing is there.
+static void take__gives_what_is_expected_when_one_is_owed(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a;
+    struct script script = {.roused = ALB_ROUSED_STIRRED};
+    init_with_script(&notices, &script);
+    alb_notice_init(&a, &a, 1);
+    set_nonblocking(notices.file.fd);
+    take_vainly(&notices); // it expects none
+    alb_notices_raise(&notices, &a);
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    take_vainly(&notices);
+    alb_notices_expect(&notices, &a);
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_int_equal(a.delivered, 2); // to be acknowledged, too
+    take_vainly(&notices);            // once: a program that takes all must come to an end
+    alb_notices_expect(&notices, &a);
+    script.roused = ALB_ROUSED_QUIET;
+    take_vainly(&notices);
+    script.roused = ALB_ROUSED_NOT; // not any more: it may have been readable until now
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    alb_notices_expect(&notices, &a);
+    take_vainly(&notices);
+    script.roused = ALB_ROUSED_STIRRED;
+    alb_notices_forget(&notices, &a);
+    take_vainly(&notices);
+    assert_int_equal(a.delivered, 3);
+    assert_int_equal(script.had_one, 1); // what is given instead does not count
     assert_true(alb_notices_fini(&notices));
 }
 
@@ -315,6 +420,15 @@ static void do_nothing(void *context)
 {
 }
 
+static enum alb_roused ask_nothing(void *context, int fd, bool had_one)
+{
+    return ALB_ROUSED_NOT;
+}
+
+static void forget_nothing(void *context, int fd)
+{
+}
+
 // Two readers, of which the first to come looks before it waits, notices raised and forgotten under them: each that
 // stays is taken exactly once.
 static void take__races_with_forget(void **state)
@@ -322,7 +436,12 @@ static void take__races_with_forget(void **state)
     struct alb_notices notices;
     struct alb_notice kept, dropped;
     pthread_t threads[2];
-    const struct alb_notices_driver driver = {.await = yield_some_times, .leave = do_nothing};
+    const struct alb_notices_driver driver = {
+        .await = yield_some_times,
+        .leave = do_nothing,
+        .ask = ask_nothing,
+        .forget = forget_nothing,
+    };
     assert_int_equal(alb_notices_init(&notices, &driver), 0);
     alb_notice_init(&kept, &kept, 1);
     for (int i = 0; i < 2; i++)
@@ -351,6 +470,8 @@ int main(void)
         cmocka_unit_test(forget__empties_the_descriptor),
         cmocka_unit_test(take__of_what_the_thread_raised_itself),
         cmocka_unit_test(take__drives_nothing_if_it_need_not_wait),
+        cmocka_unit_test(take__gives_what_is_expected_when_one_is_owed),
+        cmocka_unit_test(take__asks_before_it_says_that_nothing_is_there),
         cmocka_unit_test(take__drives_nothing_that_has_ended),
         cmocka_unit_test(take__drives_for_one_thread_alone),
         cmocka_unit_test(forget__of_what_was_handed),
