@@ -60,10 +60,11 @@ class Case:
         return "stacks/%s/%d" % (self.name, self.size)
 
 
-def ucx(test, size, iterations):
+def ucx(test, size, iterations, *options):
     def measure(bench, way):
         port = free_port()
-        argv = ["ucx_perftest", "-p", str(port), "-t", test, "-s", str(size), "-n", str(iterations), "-w", str(iterations // 10)]
+        argv = ["ucx_perftest", "-p", str(port), "-t", test, "-s", str(size), "-n", str(iterations), "-w", str(iterations // 10),
+                *options]
         output, _ = run_pair(way.command(bench.albedo, argv), way.command(bench.albedo, argv[:1] + ["127.0.0.1"] + argv[1:]),
                              port, 60)
         row = re.search(r"^Final: +\d+ +\S+ +\S+ +(\S+) +\S+ +(\S+)", output, re.M)
@@ -92,6 +93,8 @@ def mpi(kind, implementation, ranks, size, iterations):
 def table(quick):
     for size in [8] if quick else [8, 4 * KIB]:
         yield Case("ucx/tag_lat", size, "us", UCX_WAYS, ucx("tag_lat", size, 5000))
+    for size in [8] if quick else [8, 64 * KIB]:  # a program that sleeps in poll(2) until something comes
+        yield Case("ucx/tag_lat/sleep", size, "us", UCX_WAYS, ucx("tag_lat", size, 20000, "-E", "sleep"))
     for size in [MIB] if quick else [4 * KIB, 64 * KIB, MIB]:
         yield Case("ucx/tag_bw", size, "bytes_per_s", UCX_WAYS, ucx("tag_bw", size, max(500, 20000 * 4096 // size)))
     for implementation, ways in MPI_WAYS.items():

@@ -110,11 +110,13 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp);
 // A completion queue was found empty: drives the engine once if the token is free (else returns: its holder drives).
 // But not right after a poll that took in what programs answer: this one is there to find that no more has come.
 void alb_device_poll(struct alb_device *device);
-// Likewise for one that is armed: the program is about to sleep, and does not count as one that polls.
-void alb_device_poll_once(struct alb_device *device);
+// Likewise for one that is armed: the program is about to sleep, and does not count as one that polls. by_roused: it is
+// one that its sockets rouse (alb_device_ask), which does if this takes something in.
+void alb_device_poll_once(struct alb_device *device, bool by_roused);
 
-// A completion queue was armed: if no other poll follows, what the last one left to an answer is sent now.
-void alb_device_note_armed(struct alb_device *device);
+// A completion queue was armed: if no other poll follows, what the last one left to an answer is sent now; by_roused:
+// everything that is due soon.
+void alb_device_note_armed(struct alb_device *device, bool by_roused);
 
 // A thread waits for something that the device raises: drives it, as a poller would, while the host has a core for it
 // and the network was in use a moment ago, for 100 us at most, and ends as soon as is_raised says so, which is asked
@@ -131,10 +133,10 @@ enum alb_roused {
 };
 
 // A thread asked, without waiting, for an event that the device raises, and none is there. fd: of an epoll instance
-// that is readable while one is; had_one: it has had one since it was told so the last time. From a program that asks
-// so again and again what lies at the sockets is taken in, and fd is readable while something lies there. Who polls it
-// and then finds nothing may take that for an error: unless the answer is ALB_ROUSED_QUIET, or was ALB_ROUSED_NOT the
-// last time, too, the program must be given an event even if none was raised.
+// that is readable while one is; had_one: it has had one since it last asked in vain. From a program that does so again
+// and again what lies at the sockets is taken in, and fd is readable while something lies there. Who has found it
+// readable takes it for an error if there is no event then, and is owed one even if none was raised: on
+// ALB_ROUSED_STIRRED, and on ALB_ROUSED_NOT if the answer before was another.
 enum alb_roused alb_device_ask(struct alb_device *device, int fd, bool had_one);
 // It will be closed.
 void alb_device_forget_file(struct alb_device *device, int fd);

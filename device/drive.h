@@ -45,7 +45,8 @@ void alb_drive_release_unchanged(struct alb_device *device, alb_time tx_by);
 // [any thread] Whoever polled does not go on: the device thread drives from now on, and is woken if it naps.
 void alb_drive_leave_to_thread(struct alb_device *device);
 
-// A program that its sockets rouse (device/rouse.h) looks for what did. False: another thread has driven all the time.
+// A program that its sockets rouse (device/rouse.h) looks for what did. It takes the token for that; false: another
+// thread has had it for a millisecond.
 bool alb_drive_look(struct alb_device *device);
 
 // Drives until is_done says so, which is asked with the token held, or until the time has come. False if it has.

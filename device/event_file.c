@@ -36,9 +36,9 @@ void alb_event_file_add(const struct alb_event_file *file)
     (void)written;
 }
 
-void alb_event_file_drop(const struct alb_event_file *file)
+bool alb_event_file_drop(const struct alb_event_file *file)
 {
-    alb_sys_eventfd_try(file->count_fd);
+    return alb_sys_eventfd_try(file->count_fd) >= 0;
 }
 
 enum alb_event_file_mode alb_event_file_mode(const struct alb_event_file *file)
@@ -61,6 +61,8 @@ static __attribute__((noinline)) int take_without_waiting(const struct alb_event
 {
     if (alb_sys_eventfd_try(file->count_fd) >= 0)
         return 0;
+    if (errno == EBADF)
+        return EBADF;
     bool cannot_try = errno == EOPNOTSUPP;
     int flags = alb_sys_flags(file->fd);
     if (flags < 0)

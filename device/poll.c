@@ -18,7 +18,7 @@
 #define CLOSE_NS       (2 * ALB_NS_PER_US)
 #define KICKS_LEFT_MAX 32
 
-// Who asks for an event is told that there is one if another thread drives for so long.
+// Who asks for an event does not wait longer for another thread that drives.
 #define LOOK_MAX_NS ALB_NS_PER_MS
 
 // A program that polls until nothing is left does so within this time.
@@ -95,9 +95,10 @@ static bool is_roused(const struct alb_device *device)
     return atomic_load_explicit(&device->rouse.came_at, memory_order_relaxed) != 0;
 }
 
-static void note_roused(struct alb_device *device, alb_time now)
+static void note_came(struct alb_device *device, alb_time now)
 {
     move(&device->rouse.came_at, atomic_load_explicit(&device->rouse.came_at, memory_order_relaxed), now);
+    atomic_store_explicit(&device->awaited_at, now, memory_order_relaxed);
 }
 
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
@@ -228,11 +229,12 @@ void alb_device_poll(struct alb_device *device)
     poll_and_share(device, true, now);
 }
 
-void alb_device_poll_once(struct alb_device *device)
+void alb_device_poll_once(struct alb_device *device, bool by_roused)
 {
     alb_time now = alb_clock_now();
     atomic_store_explicit(&device->polled_at, 0, memory_order_relaxed);
-    note_roused(device, now);
+    if (by_roused)
+        note_came(device, now);
     poll_and_share(device, false, now);
 }
 
@@ -244,27 +246,28 @@ bool alb_drive_look(struct alb_device *device)
     return true;
 }
 
-// A program that its sockets rouse leaves nothing to the device thread, which naps.
 static bool leaves_something(const struct alb_device *device)
 {
     return alb_drive_is_due(device, alb_clock_now() + ALB_TAKEOVER_NS);
 }
 
+// The device thread naps while a program that its sockets rouse sleeps: nothing is left to it.
 static void go_to_sleep(struct alb_device *device)
 {
+    atomic_store(&device->polled_at, 0); // who posts from now on sends
     if (leaves_something(device))
-        alb_device_poll_once(device);
+        alb_device_poll_once(device, true);
+    atomic_store(&device->polled_at, 0);
     if (leaves_something(device) && alb_token_try(&device->token)) { // by what that has taken in
         alb_drive_pump(device, ALB_DRIVE_BATCHES, alb_clock_now());
         alb_drive_release(device);
     }
-    atomic_store_explicit(&device->polled_at, 0, memory_order_relaxed);
 }
 
-void alb_device_note_armed(struct alb_device *device)
+void alb_device_note_armed(struct alb_device *device, bool by_roused)
 {
-    if (is_roused(device))
+    if (by_roused)
         go_to_sleep(device);
     else if (alb_unlikely(atomic_load_explicit(&device->owes_a_poll, memory_order_relaxed)))
-        alb_device_poll_once(device);
+        alb_device_poll_once(device, false);
 }

@@ -70,9 +70,9 @@ static void epoll__each_one_is_an_edge(void **state)
 static void drop__takes_one_and_waits_for_none(void **state)
 {
     alb_event_file_add(&file);
-    alb_event_file_drop(&file);
+    assert_true(alb_event_file_drop(&file));
     assert_int_equal(polled(), 0);
-    alb_event_file_drop(&file);
+    assert_false(alb_event_file_drop(&file));
 }
 
 static void *take(void *argument)

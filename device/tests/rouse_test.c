@@ -174,7 +174,7 @@ static void alb_device_ask__tells_what_raised_nothing(void **state)
         assert_int_equal(alb_device_ask(b->device, fd, had_one), had_one ? ALB_ROUSED_QUIET : ALB_ROUSED_STIRRED);
         while (is_readable(fd))
             alb_device_ask(b->device, fd, false);
-        alb_device_note_armed(b->device);
+        alb_device_note_armed(b->device, true);
         assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
         alb_device_ask(b->device, fd, false); // probes, say
     }
@@ -197,7 +197,7 @@ static void alb_device_note_armed__leaves_nothing_to_a_thread_that_naps(void **s
     while (alb_cq_is_empty(b->cq))
         alb_device_ask(b->device, fd, false);
     alb_time began_at = alb_clock_now();
-    alb_device_note_armed(b->device);
+    alb_device_note_armed(b->device, true);
     assert_int_equal(side_wait_idle(a).status, ALB_WC_SUCCESS);
     assert_true(alb_clock_now() - began_at < LONG_NS / 2);
     alb_device_forget_file(b->device, fd);

@@ -197,11 +197,18 @@ static int drain(struct alb_door_cq *cq, int count, struct ibv_wc *wc)
     return taken;
 }
 
+// Its program is one that the sockets rouse.
+static bool is_roused(const struct alb_door_cq *cq)
+{
+    struct ibv_comp_channel *channel = cq->cq.channel;
+    return channel && atomic_load_explicit(&alb_door_channel(channel)->notices.is_roused, memory_order_relaxed);
+}
+
 void alb_door_drive(const struct alb_door_cq *cq)
 {
     struct alb_device *device = alb_door_context(cq->cq.context)->device;
     if (alb_cq_is_armed(cq->engine_cq))
-        alb_device_poll_once(device);
+        alb_device_poll_once(device, is_roused(cq));
     else
         alb_device_poll(device);
 }
@@ -235,7 +242,7 @@ static int req_notify_cq(struct ibv_cq *outer, int solicited_only)
     bool has_some = alb_cq_arm(cq->engine_cq, solicited_only ? ALB_CQ_ARM_SOLICITED : ALB_CQ_ARM_NEXT);
     if (outer->channel)
         alb_notices_expect(&alb_door_channel(outer->channel)->notices, &cq->completion);
-    alb_device_note_armed(device);
+    alb_device_note_armed(device, is_roused(cq));
     if (has_some && would_miss(cq)) {
         alb_device_lock(device);
         alb_cq_tell(cq->engine_cq);

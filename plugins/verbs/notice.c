@@ -4,7 +4,6 @@
 #include "device/cancel.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <time.h>
 
 // Every count was written behind its notice: a reader that has read a count finds a notice, or finds that it was
@@ -21,9 +20,11 @@ int alb_notices_init(struct alb_notices *notices, const struct alb_notices_drive
         return error;
     pthread_mutex_init(&notices->lock, NULL);
     alb_list_init(&notices->pending);
-    notices->has_looker = notices->had_one = notices->is_roused = false;
+    notices->has_looker = notices->had_one = false;
     notices->expected = NULL;
     atomic_init(&notices->is_handed, false);
+    atomic_init(&notices->is_roused, false);
+    atomic_init(&notices->has_strays, false);
     notices->driver = driver ? *driver : (struct alb_notices_driver){0};
     atomic_init(&notices->drivers, 0);
     atomic_init(&notices->has_ended, false);
@@ -31,13 +32,18 @@ int alb_notices_init(struct alb_notices *notices, const struct alb_notices_drive
     return 0;
 }
 
-bool alb_notices_fini(struct alb_notices *notices)
+static void pause_shortly(void)
 {
     const struct timespec pause = {.tv_nsec = 20000};
+    nanosleep(&pause, NULL);
+}
+
+bool alb_notices_fini(struct alb_notices *notices)
+{
     int cancel = alb_cancel_off();
     atomic_store(&notices->has_ended, true);
     while (atomic_load(&notices->drivers) > 0)
-        nanosleep(&pause, NULL);
+        pause_shortly();
     alb_cancel_back(cancel);
     if (notices->driver.forget)
         notices->driver.forget(notices->driver.context, notices->file.fd);
@@ -145,10 +151,7 @@ static bool take_had_one(struct alb_notices *notices)
 // True if the descriptor may have been readable for that reason.
 static bool note_roused(struct alb_notices *notices, enum alb_roused roused)
 {
-    pthread_mutex_lock(&notices->lock);
-    bool was_roused = notices->is_roused;
-    notices->is_roused = roused != ALB_ROUSED_NOT;
-    pthread_mutex_unlock(&notices->lock);
+    bool was_roused = atomic_exchange(&notices->is_roused, roused != ALB_ROUSED_NOT);
     return roused == ALB_ROUSED_STIRRED || (was_roused && roused == ALB_ROUSED_NOT);
 }
 
@@ -203,7 +206,7 @@ static struct alb_notice *take_counted(struct alb_notices *notices)
     for (;;) {
         int error = alb_event_file_take(&notices->file);
         if (error == EAGAIN && !is_empty(notices)) {
-            sched_yield(); // it is about to be counted, and the program may have been told by the sockets already
+            pause_shortly(); // it is about to be counted, and the program may have been told by the sockets already
             continue;
         }
         if (error) {
@@ -238,7 +241,8 @@ static struct alb_notice *take(struct alb_notices *notices, bool is_alone)
     struct alb_notice *notice = take_from_driver(notices, mode == ALB_EVENT_FILE_BLOCKS, is_alone);
     if (notice)
         return notice;
-    if (mode == ALB_EVENT_FILE_BLOCKS || !is_empty(notices))
+    bool has_strays = atomic_load_explicit(&notices->has_strays, memory_order_relaxed);
+    if (mode == ALB_EVENT_FILE_BLOCKS || !is_empty(notices) || has_strays)
         return take_counted(notices);
     errno = EAGAIN; // where nothing is pending nothing is counted either
     return NULL;
@@ -273,8 +277,8 @@ void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice)
     if (notices->expected == notice)
         notices->expected = NULL;
     for (; notice->pending > 0; notice->pending--) {
-        if (!take_back(notices))
-            alb_event_file_drop(&notices->file);
+        if (!take_back(notices) && !alb_event_file_drop(&notices->file))
+            atomic_store_explicit(&notices->has_strays, true, memory_order_relaxed);
     }
     pthread_mutex_unlock(&notices->lock);
 }

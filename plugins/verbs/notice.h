@@ -31,7 +31,8 @@ struct alb_notices {
     struct alb_list pending;
     bool has_looker;             // a thread is in driver.await or driver.ask
     bool had_one;                // a notice was taken since driver.ask
-    bool is_roused;              // driver.ask makes the descriptor readable
+    _Atomic bool is_roused;      // driver.ask makes the descriptor readable
+    _Atomic bool has_strays;     // the file may count what is forgotten
     struct alb_notice *expected; // by alb_notices_expect, and none was given instead since; or NULL
     _Atomic bool is_handed; // one notice is for it, and the file does not count that
     struct alb_event_file file;
@@ -59,8 +60,8 @@ bool alb_notices_fini(struct alb_notices *notices);
 void alb_notice_init(struct alb_notice *notice, void *owner, int kind);
 // Any thread; takes only the queue's own lock. The queue must not end, nor the notice be forgotten, before it returns.
 void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice);
-// The program is about to wait for this one. If it is told to look, and nothing is raised, it is given this one once:
-// for more it must expect it again.
+// The program is about to wait for this one. If the descriptor is readable for the driver's sake, and nothing is
+// raised, it is given this one, once: for more it must expect it again.
 void alb_notices_expect(struct alb_notices *notices, struct alb_notice *notice);
 // Takes the oldest one, waiting for it if the descriptor blocks. NULL with the errno of alb_event_file_take.
 struct alb_notice *alb_notices_take(struct alb_notices *notices);
