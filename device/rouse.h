@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Programs that sleep in a poll(2) or epoll_wait(2) of their own, on the descriptor of a completion channel that they
 // have made non-blocking. Two threads had to be woken for each of their messages: the device's by the packet, theirs by
-// the event. Instead the sockets rouse the program itself, which drives the device when it asks for its event
-// (docs/LESSONS.md, 155).
+// the event. Instead the sockets rouse the program itself, which drives the device when it polls its queue or asks for
+// its event (docs/LESSONS.md, 155).
 //
 // The descriptor is readable then although there may be no event: what came was an acknowledgement, or was taken in by
 // somebody else. Some programs take it for an error if there is none (libfabric's fi_cq_sread does), so one that asks
@@ -26,8 +26,8 @@ struct alb_rouse {
     alb_time round_at;    // the last of them
     uint32_t vain;        // how often it has asked without getting one, less some for each that it got
     bool is_on;
-    int refused_fd; // of one that the kernel does not let watch the sockets; or -1
-    alb_time barred_until;
+    int refused_fd;           // of one that the kernel does not let watch the sockets; or -1
+    alb_time barred_until;    // none is roused before that (alb_rouse_bar)
     _Atomic bool stirred;     // something was taken in since a program asked
     _Atomic alb_time came_at; // when the program that is roused last came by; 0: none is
 };
