@@ -6,7 +6,6 @@
 
 #include <unistd.h>
 
-#define LONG_NS (20 * ALB_NS_PER_S)
 #define TRIES   1000
 
 static uint64_t drives(const struct side *side)
@@ -14,20 +13,10 @@ static uint64_t drives(const struct side *side)
     return alb_edge_counted(&side->device->board.header->edge_stats, ALB_EDGE_drives_by_thread);
 }
 
-static void lay_to_sleep(struct side *side)
-{
-    struct alb_device *device = side->device;
-    atomic_store(&device->polled_at, alb_clock_now() + LONG_NS);
-    alb_port_wake(&device->port); // it may sleep on the sockets
-    while (!atomic_load(&device->naps))
-        usleep(100);
-    usleep(1000); // until it does
-}
-
 // As if something had just been sent, or long ago.
 static void note_traffic(struct side *side, bool is_recent, bool has_room)
 {
-    atomic_store(&side->device->active_at, is_recent ? alb_clock_now() + LONG_NS : 1);
+    atomic_store(&side->device->active_at, is_recent ? alb_clock_now() + PAIR_LONG_NS : 1);
     atomic_store(&side->device->has_room, has_room);
 }
 
@@ -50,7 +39,7 @@ static void alb_device_await__takes_in_what_it_waits_for(void **state)
     struct side *a = &pair.side[0], *b = &pair.side[1];
     bool is_own_work = false;
     for (int i = 0; i < TRIES && !is_own_work; i++) {
-        lay_to_sleep(b);
+        side_lay_to_sleep(b);
         uint64_t before = drives(b);
         side_receive(b, 0, 64);
         side_send(a, 0, 64);
@@ -71,7 +60,7 @@ static bool asks_once(struct side *side, bool is_recent, bool has_room)
     uint32_t asked = 0;
     for (int i = 0; i < TRIES && asked != 1; i++) {
         asked = 0;
-        lay_to_sleep(side);
+        side_lay_to_sleep(side);
         note_traffic(side, is_recent, has_room);
         alb_device_await(side->device, count_and_go_on, &asked);
     }
@@ -87,7 +76,7 @@ static void alb_device_await__looks_only_while_answers_come_and_there_is_room(vo
     assert_true(asks_once(a, false, true));
     uint32_t asked = 0;
     for (int i = 0; i < TRIES && asked < 2; i++) {
-        lay_to_sleep(a);
+        side_lay_to_sleep(a);
         note_traffic(a, true, true);
         asked = 0;
         alb_device_await(a->device, count_and_go_on, &asked);
@@ -103,14 +92,14 @@ static void alb_device_leave__wakes_the_thread_that_naps(void **state)
     struct pair pair;
     pair_open(&pair, "127.92.1.1", "127.92.1.2", NULL);
     struct side *a = &pair.side[0], *b = &pair.side[1];
-    lay_to_sleep(a);
+    side_lay_to_sleep(a);
     alb_time began_at = alb_clock_now();
     side_receive(b, 0, 64);
     side_send(a, 0, 64); // is left to a poll
     alb_device_leave(a->device);
     assert_int_equal(atomic_load(&a->device->polled_at), 0);
     assert_int_equal(side_wait_idle(a).status, ALB_WC_SUCCESS);
-    assert_true(alb_clock_now() - began_at < LONG_NS / 2);
+    assert_true(alb_clock_now() - began_at < PAIR_LONG_NS / 2);
     pair_close(&pair);
 }
 

@@ -238,6 +238,16 @@ void pair_fill(uint8_t *memory, uint32_t length, uint8_t seed)
         memory[i] = (uint8_t)(i * 31 + (i >> 8) + seed);
 }
 
+void side_lay_to_sleep(struct side *side)
+{
+    struct alb_device *device = side->device;
+    atomic_store(&device->polled_at, alb_clock_now() + PAIR_LONG_NS);
+    alb_port_wake(&device->port); // it may sleep on the sockets
+    while (!atomic_load(&device->naps))
+        usleep(100);
+    usleep(1000); // until it does
+}
+
 void side_pass_by(struct side *side)
 {
     alb_device_lock(side->device);

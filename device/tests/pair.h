@@ -55,6 +55,9 @@ void side_receive(struct side *at, uint64_t offset, uint32_t length);
 struct alb_wc side_wait(struct side *side);
 // Waits without polling (the device threads do it all).
 struct alb_wc side_wait_idle(struct side *side);
+// Lays the device thread to sleep for PAIR_LONG_NS, longer than a test takes, as by a program that polls.
+#define PAIR_LONG_NS (20 * ALB_NS_PER_S)
+void side_lay_to_sleep(struct side *side);
 // Nothing but the network orders what one device stores and what this thread does with the other's memory; the thread
 // sanitizer wants to see a lock.
 void side_pass_by(struct side *side);

@@ -12,7 +12,6 @@
 #define VAIN           512
 #define VAIN_FOR_EVENT 32
 #define NOW            ALB_NS_PER_S
-#define LONG_NS        (20 * ALB_NS_PER_S)
 
 static struct alb_rouse begun(int fd)
 {
@@ -119,18 +118,8 @@ static int open_roused(struct side *side)
     for (int i = 0; i < 1000 * ROUNDS && atomic_load(&rouse->came_at) == 0; i++)
         alb_device_ask(side->device, fd, true);
     assert_int_not_equal(atomic_load(&rouse->came_at), 0);
-    atomic_store(&rouse->came_at, alb_clock_now() + LONG_NS); // however long the test waits for a processor
+    atomic_store(&rouse->came_at, alb_clock_now() + PAIR_LONG_NS); // however long the test waits for a processor
     return fd;
-}
-
-static void lay_to_sleep(struct side *side)
-{
-    struct alb_device *device = side->device;
-    atomic_store(&device->polled_at, alb_clock_now() + LONG_NS);
-    alb_port_wake(&device->port); // it may sleep on the sockets
-    while (!atomic_load(&device->naps))
-        usleep(100);
-    usleep(1000); // until it does
 }
 
 static void alb_device_ask__takes_in_what_roused_it(void **state)
@@ -139,7 +128,7 @@ static void alb_device_ask__takes_in_what_roused_it(void **state)
     pair_open(&pair, "127.92.4.1", "127.92.4.2", NULL);
     struct side *a = &pair.side[0], *b = &pair.side[1];
     int fd = open_roused(b);
-    lay_to_sleep(b);
+    side_lay_to_sleep(b);
     assert_false(is_readable(fd));
     side_receive(b, 0, 64);
     side_send(a, 0, 64);
@@ -161,7 +150,7 @@ static void alb_device_ask__tells_what_raised_nothing(void **state)
     pair_open(&pair, "127.92.4.1", "127.92.4.2", NULL);
     struct side *a = &pair.side[0], *b = &pair.side[1];
     int fd = open_roused(b);
-    lay_to_sleep(b);
+    side_lay_to_sleep(b);
     alb_device_ask(b->device, fd, false); // what was there before
     for (int i = 0; i < 3; i++) {
         assert_int_equal(alb_device_ask(b->device, fd, false), ALB_ROUSED_QUIET);
@@ -191,7 +180,7 @@ static void alb_device_note_armed__leaves_nothing_to_a_thread_that_naps(void **s
     pair_open(&pair, "127.92.4.1", "127.92.4.2", NULL);
     struct side *a = &pair.side[0], *b = &pair.side[1];
     int fd = open_roused(b);
-    lay_to_sleep(b);
+    side_lay_to_sleep(b);
     side_receive(b, 0, 64);
     side_send(a, 0, 64);
     while (alb_cq_is_empty(b->cq))
@@ -199,7 +188,7 @@ static void alb_device_note_armed__leaves_nothing_to_a_thread_that_naps(void **s
     alb_time began_at = alb_clock_now();
     alb_device_note_armed(b->device, true);
     assert_int_equal(side_wait_idle(a).status, ALB_WC_SUCCESS);
-    assert_true(alb_clock_now() - began_at < LONG_NS / 2);
+    assert_true(alb_clock_now() - began_at < PAIR_LONG_NS / 2);
     alb_device_forget_file(b->device, fd);
     close(fd);
     pair_close(&pair);
@@ -215,7 +204,7 @@ static void alb_device_forget_file__is_not_roused_any_more(void **state)
     assert_int_not_equal(atomic_load(&b->device->rouse.came_at), 0);
     alb_device_forget_file(b->device, fd);
     assert_int_equal(atomic_load(&b->device->rouse.came_at), 0);
-    lay_to_sleep(b);
+    side_lay_to_sleep(b);
     side_receive(b, 0, 64);
     side_send(a, 0, 64);
     usleep(1000);
