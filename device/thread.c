@@ -79,7 +79,7 @@ static bool is_within_takeover(const struct alb_device *device, alb_time at, alb
     return at != 0 && now - ALB_MIN(at, now) < takeover_ns(device);
 }
 
-static bool is_polled_for_all(const struct alb_device *device, alb_time now)
+static bool is_driven_by_poller(const struct alb_device *device, alb_time now)
 {
     return is_within_takeover(device, atomic_load(&device->polled_at), now) ||
            atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
@@ -88,7 +88,7 @@ static bool is_polled_for_all(const struct alb_device *device, alb_time now)
 // One that is roused comes by for what lies at the sockets, not for what is due.
 static bool is_polled(const struct alb_device *device, alb_time now)
 {
-    return is_polled_for_all(device, now) ||
+    return is_driven_by_poller(device, now) ||
            (is_within_takeover(device, atomic_load(&device->rouse.came_at), now) && !alb_drive_is_due(device, now));
 }
 
@@ -107,7 +107,7 @@ static void nap(struct state *state, alb_time now)
     alb_time from = is_driving ? now : last_poll(device);
     alb_time share_max_ns = waits_for_events(device, now) ? 0 : ALB_NAP_MAX_NS;
     alb_time until = from + alb_nap_begin(&state->nap, takeover_ns(device), TAKEOVER_MAX_NS, share_max_ns, now);
-    if (!is_polled_for_all(device, now))
+    if (!is_driven_by_poller(device, now))
         until = ALB_MIN(until, atomic_load(&device->deadline));
     atomic_store(&device->naps, true);
     if (is_polled(device, now)) // who has left it to us before he could see that we nap did not wake us
