@@ -245,49 +245,84 @@ static bool match(struct alb_schedule *schedule, const char *file, struct alb_co
 
 // ---- cycles ---------------------------------------------------------------------------------------------------------
 
-static void settle(uint32_t *waits, uint32_t *ready, uint32_t *count, uint32_t task)
+// What can happen: task t begins (2 t) and is done (2 t + 1), which of a receipt is when its message has come, too.
+static uint32_t begin_of(uint32_t task)
 {
-    if (--waits[task] == 0)
-        ready[(*count)++] = task;
+    return 2 * task;
+}
+
+static uint32_t end_of(uint32_t task)
+{
+    return 2 * task + 1;
+}
+
+struct moments {
+    const struct alb_schedule *schedule;
+    uint32_t *waits, *ready; // of each moment what it waits for; those that wait for nothing, in order
+    uint32_t ready_count;
+};
+
+// Calls handle for each moment that waits for this one.
+static void for_each_behind(struct moments *moments, uint32_t moment,
+                            void (*handle)(struct moments *, uint32_t behind, uint32_t moment))
+{
+    const struct alb_schedule *schedule = moments->schedule;
+    uint32_t index = moment / 2;
+    const struct alb_task *task = &schedule->tasks[index];
+    bool begins = moment == begin_of(index);
+    for (uint32_t e = schedule->first_edge[index]; e < schedule->first_edge[index + 1]; e++)
+        if (schedule->edges[e].at_start == begins)
+            handle(moments, begin_of(schedule->edges[e].to), moment);
+    if (begins)
+        handle(moments, end_of(index), moment);
+    if (begins && task->kind == ALB_TASK_SEND && task->matched != ALB_TASK_NONE)
+        handle(moments, end_of(task->matched), moment);
+}
+
+static void settle(struct moments *moments, uint32_t behind, uint32_t moment)
+{
+    (void)moment;
+    if (--moments->waits[behind] == 0)
+        moments->ready[moments->ready_count++] = behind;
+}
+
+// ready is done with: it holds of each moment that was not reached one that it waits for.
+static void note_before(struct moments *moments, uint32_t behind, uint32_t moment)
+{
+    moments->ready[behind] = moment;
 }
 
 // A task that waits for itself, or ALB_TASK_NONE. Follows edges and messages from what waits for nothing; what is never
 // reached is on a cycle or behind one, and going back among it from anywhere ends on one.
 static uint32_t find_cycle(const struct alb_schedule *schedule)
 {
-    uint32_t count = 0, n = schedule->task_count, found = ALB_TASK_NONE;
-    uint32_t *waits = malloc((n + 1u) * sizeof(*waits)), *ready = malloc((n + 1u) * sizeof(*ready));
-    alb_assert(waits && ready);
-    for (uint32_t i = 0; i < n; i++) {
+    uint32_t count = 2 * schedule->task_count, found = ALB_TASK_NONE;
+    struct moments moments = {.schedule = schedule,
+                              .waits = malloc((count + 1u) * sizeof(uint32_t)),
+                              .ready = malloc((count + 1u) * sizeof(uint32_t))};
+    alb_assert(moments.waits && moments.ready);
+    for (uint32_t i = 0; i < schedule->task_count; i++) {
         const struct alb_task *task = &schedule->tasks[i];
-        waits[i] = task->waits + (task->kind == ALB_TASK_RECV && task->matched != ALB_TASK_NONE);
-        if (waits[i] == 0)
-            ready[count++] = i;
+        moments.waits[begin_of(i)] = task->waits;
+        moments.waits[end_of(i)] = 1 + (task->kind == ALB_TASK_RECV && task->matched != ALB_TASK_NONE);
+        if (task->waits == 0)
+            moments.ready[moments.ready_count++] = begin_of(i);
     }
-    for (uint32_t done = 0; done < count; done++) {
-        const struct alb_task *task = &schedule->tasks[ready[done]];
-        for (uint32_t e = schedule->first_edge[ready[done]]; e < schedule->first_edge[ready[done] + 1]; e++)
-            settle(waits, ready, &count, schedule->edges[e].to);
-        if (task->kind == ALB_TASK_SEND && task->matched != ALB_TASK_NONE)
-            settle(waits, ready, &count, task->matched);
-    }
-    if (count < n) {
-        uint32_t *before = ready; // of each unreached task one that it waits for
-        for (uint32_t i = 0; i < n; i++) {
-            const struct alb_task *task = &schedule->tasks[i];
-            if (waits[i] == 0)
+    for (uint32_t done = 0; done < moments.ready_count; done++)
+        for_each_behind(&moments, moments.ready[done], settle);
+    if (moments.ready_count < count) {
+        for (uint32_t moment = 0; moment < count; moment++) {
+            if (moments.waits[moment] == 0)
                 continue;
-            found = i;
-            for (uint32_t e = schedule->first_edge[i]; e < schedule->first_edge[i + 1]; e++)
-                before[schedule->edges[e].to] = i;
-            if (task->kind == ALB_TASK_SEND && task->matched != ALB_TASK_NONE)
-                before[task->matched] = i;
+            found = moment;
+            for_each_behind(&moments, moment, note_before);
         }
-        for (uint32_t i = 0; i < n; i++)
-            found = before[found];
+        for (uint32_t i = 0; i < count; i++)
+            found = moments.ready[found];
+        found /= 2;
     }
-    free(waits);
-    free(ready);
+    free(moments.waits);
+    free(moments.ready);
     return found;
 }
 

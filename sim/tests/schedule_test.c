@@ -88,6 +88,20 @@ static void alb_schedule_seal__refuses_a_cycle(void **state)
 }
 
 // Two ranks that each receive before they send.
+// Receipts that are posted before what they exchange is sent, on both sides.
+static void alb_schedule_seal__takes_what_waits_for_a_receipt_to_begin(void **state)
+{
+    struct alb_schedule schedule;
+    alb_schedule_init(&schedule, 2);
+    alb_schedule_begin(&schedule, "a");
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        uint32_t recv = alb_schedule_recv(&schedule, rank, 1 - rank, 10, 0);
+        alb_schedule_require(&schedule, alb_schedule_send(&schedule, rank, 1 - rank, 10, 0, 0), recv, true);
+    }
+    seal(&schedule);
+    alb_schedule_fini(&schedule);
+}
+
 static void alb_schedule_seal__refuses_a_cycle_through_messages(void **state)
 {
     struct alb_schedule schedule;
@@ -123,6 +137,7 @@ int main(void)
         cmocka_unit_test(alb_schedule_seal__matches_in_order),
         cmocka_unit_test(alb_schedule_seal__refuses_what_is_not_matched),
         cmocka_unit_test(alb_schedule_seal__refuses_a_cycle),
+        cmocka_unit_test(alb_schedule_seal__takes_what_waits_for_a_receipt_to_begin),
         cmocka_unit_test(alb_schedule_seal__refuses_a_cycle_through_messages),
         cmocka_unit_test(alb_schedule_seal__leaves_wildcards_to_the_run),
     };
