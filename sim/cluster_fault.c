@@ -48,7 +48,8 @@ static void set_chances(struct alb_cluster *cluster, struct alb_sim_link *link, 
     alb_sim_link_set_faults(link, &spec, cluster->fault_seed ^ link->number);
 }
 
-// The far end of the link, if it is a switch, begins anew to tell what it has room for.
+// The far end of the link, if it is a switch, begins anew to tell what it has room for; or leaves it, so that what it
+// has paused goes to its end in a dead wire instead of holding up what comes behind it for ever.
 static void rejoin(struct alb_cluster *cluster, const struct alb_sim_link *link, alb_sim_time now)
 {
     const struct alb_topology_cable *cable = cable_of(cluster, link->number);
@@ -57,11 +58,11 @@ static void rejoin(struct alb_cluster *cluster, const struct alb_sim_link *link,
         alb_sim_switch_rejoin(&cluster->switches[to - hosts], link->to_port, now);
 }
 
-static void set_alive(struct alb_cluster *cluster, struct alb_sim_link *link, alb_sim_time now)
+static void set_dead(struct alb_cluster *cluster, struct alb_sim_link *link, bool is_dead, alb_sim_time now)
 {
-    if (!link->is_dead)
+    if (link->is_dead == is_dead)
         return;
-    alb_sim_link_set_dead(link, false);
+    alb_sim_link_set_dead(link, is_dead);
     rejoin(cluster, link, now);
     rejoin(cluster, &cluster->links[link->number ^ 1], now); // what it had to say of that one went by this one
 }
@@ -92,17 +93,14 @@ static void apply(struct alb_cluster *cluster, const struct alb_cluster_fault *f
         set_delay(cluster, link, fault->ends ? cable->delay : fault->value);
         break;
     case ALB_FAULT_DEATH:
-        if (fault->ends)
-            set_alive(cluster, link, now);
-        else
-            alb_sim_link_set_dead(link, true);
+        set_dead(cluster, link, !fault->ends, now);
         break;
     case ALB_FAULT_REPAIR:
         set_chances(cluster, link, 0, 0);
         alb_sim_link_set_rate(link, cable->bits_per_s, now);
         set_delay(cluster, link, cable->delay);
         alb_sim_link_set_paused(link, ALB_SIM_PAUSED_BY_FAULT, false, now);
-        set_alive(cluster, link, now);
+        set_dead(cluster, link, false, now);
         break;
     case ALB_FAULT_PAUSE:
     case ALB_FAULT_RESUME:

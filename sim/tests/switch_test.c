@@ -398,6 +398,33 @@ static void pfc__pauses_propagate(void **state)
     bench_destroy(&b);
 }
 
+// What a paused cable holds when it dies is lost in it: it holds up nothing behind it.
+static void pfc__ends_with_the_cable(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 512 * KB);
+    b.spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
+    b.spec.leaves = 2;
+    b.spec.spines = 1;
+    b.config.switches.flow_control = ALB_FLOW_CONTROL_PFC;
+    b.config.switches.buffer_bytes = 3000000;
+    b.config.switches.alpha_16ths = 2;
+    bench_create(&b);
+    uint32_t receiver = bench_cable(&b, "h0-l0"), core = bench_cable(&b, "l1-s0");
+    struct alb_cluster_fault pause = {0, receiver, {true, true}, ALB_FAULT_PAUSE, 0, false};
+    struct alb_cluster_fault death = {ALB_SIM_US(300), core, {true, true}, ALB_FAULT_DEATH, ALB_SIM_US(1), false};
+    assert_int_equal(alb_cluster_fault(b.cluster, &pause), 0);
+    assert_int_equal(alb_cluster_fault(b.cluster, &death), 0);
+    for (uint32_t i = 16; i < 31; i++)
+        bench_write(&b, i, 0, 1024 * KB);
+    alb_cluster_run(b.cluster, ALB_SIM_US(299), UINT64_MAX);
+    assert_true(stats_of(&b, 34).pauses_sent > 0 &&
+                stats_of(&b, 33).buffered_bytes > 0); // the spine, the senders' leaf
+    alb_cluster_run(b.cluster, ALB_SIM_US(600), UINT64_MAX);
+    assert_int_equal(stats_of(&b, 33).buffered_bytes, 0);
+    bench_destroy(&b);
+}
+
 static void pfc__too_little_headroom_drops(void **state)
 {
     struct bench b;
@@ -477,6 +504,7 @@ int main(void)
         cmocka_unit_test(pfc__goes_on_before_the_queue_is_empty),
         cmocka_unit_test(pfc__a_wider_gap_pauses_less_often),
         cmocka_unit_test(pfc__pauses_propagate),
+        cmocka_unit_test(pfc__ends_with_the_cable),
         cmocka_unit_test(pfc__too_little_headroom_drops),
         cmocka_unit_test(credits__never_overflow),
         cmocka_unit_test(credits__lost_packets_give_theirs_back),
