@@ -82,41 +82,19 @@ static int restore_entry(struct alb_durable *durable, const struct alb_ledger_en
     return entry->is_committed && (error == EEXIST || error == EBUSY) ? 0 : error;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    const struct alb_txn_id *first = &(*(struct alb_ledger_entry *const *)a)->id;
-    const struct alb_txn_id *second = &(*(struct alb_ledger_entry *const *)b)->id;
-    if (first->initiator != second->initiator)
-        return first->initiator < second->initiator ? -1 : 1;
-    return first->number < second->number ? -1 : first->number > second->number;
-}
-
-static int restore_entries(struct alb_durable *durable)
-{
-    struct alb_ledger *ledger = &durable->store.ledger;
-    uint32_t count = 0;
-    int error = 0;
-    struct alb_ledger_entry **entries = calloc(alb_ledger_count(ledger) + 1, sizeof(struct alb_ledger_entry *));
-    if (!entries)
-        return ENOMEM;
-    ALB_LIST_FOR_EACH (&ledger->entries, node)
-        entries[count++] = ALB_LIST_ENTRY(node, struct alb_ledger_entry, link);
-    qsort(entries, count, sizeof(struct alb_ledger_entry *), compare_ids);
-    for (uint32_t i = 0; i < count && !error; i++)
-        error = restore_entry(durable, entries[i]);
-    free(entries);
-    return error;
-}
-
 static int restore(struct alb_durable *durable)
 {
     struct alb_engine *engine = alb_device_engine(durable->device);
     const struct alb_ledger *ledger = &durable->store.ledger;
     char text[ALB_SHOWN_PATH_MAX];
-    int error = restore_entries(durable);
+    int error = 0;
+    ALB_LIST_FOR_EACH (&ledger->entries, node)
+        if (!error)
+            error = restore_entry(durable, ALB_LIST_ENTRY(node, struct alb_ledger_entry, link));
     for (uint32_t i = 0; i < alb_ledger_initiator_count(ledger) && !error; i++) {
         const struct alb_ledger_initiator *initiator = alb_ledger_initiator_at(ledger, i);
-        error = alb_engine_restore_initiator(engine, initiator->name, initiator->low_water);
+        error = alb_engine_restore_initiator(engine, initiator->name, initiator->low_water,
+                                             durable->store.journal.header.keeper);
         if (error == EBUSY) // connected, so that it is known
             error = 0;
     }

@@ -205,6 +205,14 @@ struct alb_txn_initiator {
     struct alb_reflect_in *in; // NULL: its queue pair has ended
     struct alb_list orphan;    // in the engine's orphans
     struct alb_list records;   // of struct alb_txn_in, by number
+    bool is_restored;          // known by journals alone
+    struct alb_list vouchers;  // of struct alb_txn_voucher: those journals
+};
+
+// A journal that knew an initiator when it was opened: what it has no word of, it never bound.
+struct alb_txn_voucher {
+    struct alb_list link;
+    uint64_t keeper;
 };
 
 // The target's record of a transaction.
@@ -303,12 +311,17 @@ void alb_txn_in_destroy(struct alb_txn_in *txn);
 struct alb_txn_in *alb_txn_in_find(struct alb_engine *engine, const struct alb_txn_id *id);
 // Gives it its id, in initiator's records. ALB_TXN_OK; NO_MEMORY; MALFORMED: an id that cannot be.
 enum alb_txn_reason alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number);
-// The initiator by its id, made for that queue pair (NULL: an orphan) if it is new; NULL: no room, or another's.
+// The same for what a journal has, in whatever order; EEXIST: known already.
+int alb_txn_in_name_again(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number);
+// The initiator by its id, made for that queue pair (NULL: a restored one) if it is new; NULL: no room, or another's.
 struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint64_t id, struct alb_reflect_in *in);
 // NULL: it is not known.
 struct alb_txn_initiator *alb_txn_initiator_find(struct alb_engine *engine, uint64_t id);
 // The initiator knows the outcome of all numbers below: those records that have ended are forgotten.
 void alb_txn_initiator_pass(struct alb_txn_initiator *initiator, uint64_t low_water);
+// That journal knows the initiator. ENOMEM.
+int alb_txn_initiator_vouch(struct alb_txn_initiator *initiator, struct alb_engine *engine, uint64_t keeper);
+bool alb_txn_initiator_is_vouched(const struct alb_txn_initiator *initiator, uint64_t keeper);
 // Its queue pair has ended.
 void alb_txn_initiator_orphan(struct alb_engine *engine, struct alb_txn_initiator *initiator);
 // True if nothing moves on from that state.

@@ -220,12 +220,16 @@ void alb_txn_in_lost_region(struct alb_txn_in *txn)
 // ---- commands -------------------------------------------------------------------------------------------------------
 
 // What is not there was not committed, if it would be here: the record of what was is kept until its initiator has
-// passed it.
+// passed it. Of an initiator that was forgotten, or not known in this life, only the journals that have brought it back
+// can tell.
 static bool was_surely_aborted(struct alb_engine *engine, const struct alb_csa_txn *command)
 {
     const struct alb_txn_initiator *initiator = alb_txn_initiator_find(engine, command->id.initiator);
-    return initiator && command->id.number >= initiator->low_water &&
-           (command->keeper == engine->reflect->keeper || alb_reflect_has_journal(engine, command->keeper));
+    if (!initiator || command->id.number < initiator->low_water)
+        return false;
+    if (initiator->is_restored && !alb_txn_initiator_is_vouched(initiator, command->keeper))
+        return false;
+    return command->keeper == engine->reflect->keeper || alb_reflect_has_journal(engine, command->keeper);
 }
 
 static void answer_stray(struct alb_csa *csa, const struct alb_csa_txn *command, bool is_aborted)

@@ -186,14 +186,14 @@ bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper)
 
 // ---- after a restart ------------------------------------------------------------------------------------------------
 
-int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_t low_water)
+int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_t low_water, uint64_t keeper)
 {
     struct alb_txn_initiator *initiator = alb_txn_initiator_get(engine, id, NULL);
     if (!initiator)
         return alb_txn_initiator_find(engine, id) ? EBUSY : ENOMEM;
     initiator->next = ALB_MAX(initiator->next, low_water);
     alb_txn_initiator_pass(initiator, low_water);
-    return 0;
+    return alb_txn_initiator_vouch(initiator, engine, keeper);
 }
 
 static int claim_again(struct alb_txn_range *range, struct alb_region *region, uint64_t offset, uint64_t length)
@@ -239,15 +239,16 @@ static int restore_condition(struct alb_txn_in *txn, const struct alb_txn_condit
     return claim_again(range, condition->region, condition->offset, sizeof(uint64_t));
 }
 
-// Last, since memory for the others may have been had by forgetting an initiator with nothing open.
-static int restore_name(struct alb_txn_in *txn, const struct alb_txn_id *id)
+// Last, since memory for the others may have been had by forgetting an initiator with nothing open. Another journal may
+// have had later ones of the initiator; what that has passed it will not ask about again.
+static int restore_name(struct alb_txn_in *txn, const struct alb_txn_id *id, bool is_committed)
 {
     struct alb_txn_initiator *initiator = alb_txn_initiator_get(txn->engine, id->initiator, NULL);
     if (!initiator)
         return alb_txn_initiator_find(txn->engine, id->initiator) ? EBUSY : ENOMEM;
-    if (id->number < initiator->next)
+    if (is_committed && id->number < initiator->low_water)
         return EEXIST;
-    return alb_txn_in_name(txn, initiator, id->number) == ALB_TXN_OK ? 0 : ENOMEM;
+    return alb_txn_in_name_again(txn, initiator, id->number);
 }
 
 // A compared word that was written beside transactions may have been lost with the machine.
@@ -287,7 +288,7 @@ int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_reque
     for (uint32_t i = 0; !error && !is_committed && i < prepared->condition_count; i++)
         error = restore_condition(txn, &prepared->conditions[i]);
     if (!error)
-        error = restore_name(txn, &prepared->id);
+        error = restore_name(txn, &prepared->id, is_committed);
     if (error) {
         alb_txn_in_destroy(txn);
         return error;

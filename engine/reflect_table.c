@@ -83,6 +83,9 @@ static void forget(struct alb_engine *engine, struct alb_txn_initiator *initiato
 {
     ALB_LIST_FOR_EACH (&initiator->records, node)
         alb_txn_in_destroy(ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator));
+    ALB_LIST_FOR_EACH (&initiator->vouchers, node)
+        alb_buddy_put(&engine->reflect->staging, ALB_LIST_ENTRY(node, struct alb_txn_voucher, link),
+                      sizeof(struct alb_txn_voucher));
     alb_list_remove(&initiator->orphan);
     alb_map_remove(engine->reflect->initiators, &initiator->id, NULL);
     alb_buddy_put(&engine->reflect->staging, initiator, sizeof(*initiator));
@@ -98,7 +101,8 @@ static bool is_forgettable(const struct alb_txn_initiator *initiator)
     return true;
 }
 
-// Makes room by forgetting the initiator that has been gone for longest, except keep. False: each has something open.
+// Makes room by forgetting the initiator that has been gone for longest, except keep (or NULL). False: each has
+// something open.
 static bool forget_one(struct alb_engine *engine, const struct alb_txn_initiator *keep)
 {
     ALB_LIST_FOR_EACH (&engine->reflect->orphans, node) {
@@ -111,12 +115,17 @@ static bool forget_one(struct alb_engine *engine, const struct alb_txn_initiator
     return false;
 }
 
-static void *get_or_forget(struct alb_engine *engine, size_t bytes)
+static void *get_or_forget_but(struct alb_engine *engine, size_t bytes, const struct alb_txn_initiator *keep)
 {
     void *memory;
-    while (!(memory = get(engine, bytes)) && forget_one(engine, NULL))
+    while (!(memory = get(engine, bytes)) && forget_one(engine, keep))
         ;
     return memory;
+}
+
+static void *get_or_forget(struct alb_engine *engine, size_t bytes)
+{
+    return get_or_forget_but(engine, bytes, NULL);
 }
 
 struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint64_t id, struct alb_reflect_in *in)
@@ -128,9 +137,10 @@ struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint6
     initiator = get_or_forget(engine, sizeof(*initiator));
     if (!initiator)
         return NULL;
-    *initiator = (struct alb_txn_initiator){.id = id, .low_water = 1, .next = 1, .in = in};
+    *initiator = (struct alb_txn_initiator){.id = id, .low_water = 1, .next = 1, .in = in, .is_restored = !in};
     alb_list_init(&initiator->orphan);
     alb_list_init(&initiator->records);
+    alb_list_init(&initiator->vouchers);
     while (alb_map_insert(reflect->initiators, &id, (uint64_t)(uintptr_t)initiator) == ALB_MAP_FULL) {
         if (forget_one(engine, NULL))
             continue;
@@ -155,6 +165,26 @@ void alb_txn_initiator_pass(struct alb_txn_initiator *initiator, uint64_t low_wa
         if (alb_txn_state_is_end(txn->state) && txn->state != ALB_TXN_UNKNOWN && !txn->is_taken)
             alb_txn_in_destroy(txn);
     }
+}
+
+bool alb_txn_initiator_is_vouched(const struct alb_txn_initiator *initiator, uint64_t keeper)
+{
+    ALB_LIST_FOR_EACH (&initiator->vouchers, node)
+        if (ALB_LIST_ENTRY(node, const struct alb_txn_voucher, link)->keeper == keeper)
+            return true;
+    return false;
+}
+
+int alb_txn_initiator_vouch(struct alb_txn_initiator *initiator, struct alb_engine *engine, uint64_t keeper)
+{
+    if (alb_txn_initiator_is_vouched(initiator, keeper))
+        return 0;
+    struct alb_txn_voucher *voucher = get_or_forget_but(engine, sizeof(*voucher), initiator);
+    if (!voucher)
+        return ENOMEM;
+    voucher->keeper = keeper;
+    alb_list_push_back(&initiator->vouchers, &voucher->link);
+    return 0;
 }
 
 void alb_txn_initiator_orphan(struct alb_engine *engine, struct alb_txn_initiator *initiator)
@@ -184,11 +214,20 @@ struct alb_txn_in *alb_txn_in_create(struct alb_engine *engine)
     return txn;
 }
 
-enum alb_txn_reason alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number)
+// Behind those with lower numbers: mostly the last one.
+static void line_up(struct alb_txn_initiator *initiator, struct alb_txn_in *txn)
+{
+    struct alb_list *before = initiator->records.prev;
+    while (before != &initiator->records &&
+           ALB_LIST_ENTRY(before, struct alb_txn_in, of_initiator)->id.number > txn->id.number)
+        before = before->prev;
+    alb_list_push_front(before, &txn->of_initiator);
+}
+
+// ALB_TXN_MALFORMED: there is one of that number.
+static enum alb_txn_reason enter(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number)
 {
     struct alb_engine *engine = txn->engine;
-    if (number < initiator->next || number == UINT64_MAX) // behind the last one there is no next
-        return ALB_TXN_MALFORMED;
     txn->id = (struct alb_txn_id){.initiator = initiator->id, .number = number};
     enum alb_map_insert inserted;
     while ((inserted = alb_map_insert(engine->reflect->records, &txn->id, (uint64_t)(uintptr_t)txn)) == ALB_MAP_FULL)
@@ -196,11 +235,26 @@ enum alb_txn_reason alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initi
             return ALB_TXN_NO_MEMORY;
     if (inserted != ALB_MAP_INSERTED)
         return ALB_TXN_MALFORMED;
-    initiator->next = number + 1;
+    initiator->next = ALB_MAX(initiator->next, number + 1);
     txn->initiator = initiator;
     txn->in = NULL;
-    alb_list_push_back(&initiator->records, &txn->of_initiator);
+    line_up(initiator, txn);
     return ALB_TXN_OK;
+}
+
+enum alb_txn_reason alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number)
+{
+    if (number < initiator->next || number == UINT64_MAX) // behind the last one there is no next
+        return ALB_TXN_MALFORMED;
+    return enter(txn, initiator, number);
+}
+
+int alb_txn_in_name_again(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number)
+{
+    enum alb_txn_reason reason = enter(txn, initiator, number);
+    if (reason == ALB_TXN_OK)
+        return 0;
+    return reason == ALB_TXN_MALFORMED ? EEXIST : ENOMEM;
 }
 
 void alb_txn_in_destroy(struct alb_txn_in *txn)

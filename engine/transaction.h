@@ -226,11 +226,11 @@ bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *r
 // stands in its region. If not, since the region has gone or its copy is not what was agreed, the journal keeps it.
 bool alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
                           alb_time now);
-// After a restart: an initiator of whose transactions the journal has dropped those below low_water. ENOMEM; EBUSY: it
-// is connected.
-int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_t low_water);
+// After a restart: an initiator that the journal knows, of whose transactions it has dropped those below low_water.
+// ENOMEM; EBUSY: it is connected.
+int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_t low_water, uint64_t keeper);
 // After a restart: one transaction of the journal, COMMITTED (redone by the driver already) or to be bound again with a
-// fresh lease; those of an initiator by their numbers, and before alb_engine_restore_initiator. ENOMEM, EINVAL (parts
-// outside of the region), EBUSY (overlap; its initiator is connected), EEXIST (known already).
+// fresh lease; all before alb_engine_restore_initiator. ENOMEM, EINVAL (parts outside of the region), EBUSY (overlap;
+// its initiator is connected), EEXIST (known already).
 int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_request *prepared, bool is_committed,
                        uint64_t keeper, alb_time now);

@@ -281,17 +281,13 @@ static void restore(struct alb_search_store *store, struct ledger *ledger)
 {
     struct alb_engine *engine = host_of(store)->engine;
     int error = 0;
-    while (ledger->open_count > 0 && !error) { // those of an initiator by their numbers
-        uint32_t least = 0;
-        for (uint32_t i = 1; i < ledger->open_count; i++)
-            if (ledger->open[i]->request.id.number < ledger->open[least]->request.id.number)
-                least = i;
-        store->search->result->bound_again += !ledger->is_committed[least];
-        error = restore_one(store, ledger->open[least], ledger->is_committed[least]);
-        drop(ledger, least);
+    for (uint32_t i = 0; i < ledger->open_count && !error; i++) {
+        store->search->result->bound_again += !ledger->is_committed[i];
+        error = restore_one(store, ledger->open[i], ledger->is_committed[i]);
     }
     for (uint32_t m = 0; m < ledger->mark_count && !error; m++) {
-        error = alb_engine_restore_initiator(engine, ledger->marks[m].initiator, ledger->marks[m].low_water);
+        error =
+            alb_engine_restore_initiator(engine, ledger->marks[m].initiator, ledger->marks[m].low_water, store->keeper);
         if (error == EBUSY) // connected, so that it is known
             error = 0;
     }

@@ -350,7 +350,7 @@ static void set_store__no_memory(void **state)
 
 // What the journal had of a transaction when its process ended.
 static void restore_part(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed,
-                         const struct alb_txn_condition *condition, const struct alb_txn_part *given)
+                         const struct alb_txn_condition *condition, const struct alb_txn_part *given, uint64_t keeper)
 {
     const struct alb_txn_part part = *given;
     struct alb_digest_state digest;
@@ -369,7 +369,7 @@ static void restore_part(struct csa_pair *c, const struct alb_txn_id *id, bool i
     };
     if (condition)
         prepared.conditions[prepared.condition_count++] = *condition;
-    assert_int_equal(alb_engine_restore(c->engines[1], &prepared, is_committed, KEEPER, c->pair->now), 0);
+    assert_int_equal(alb_engine_restore(c->engines[1], &prepared, is_committed, keeper, c->pair->now), 0);
 }
 
 static struct alb_txn_part first_bytes(struct csa_pair *c)
@@ -389,7 +389,7 @@ static void restore_upon(struct csa_pair *c, const struct alb_txn_id *id, bool i
                          const struct alb_txn_condition *condition)
 {
     const struct alb_txn_part part = first_bytes(c);
-    restore_part(c, id, is_committed, condition, &part);
+    restore_part(c, id, is_committed, condition, &part, KEEPER);
 }
 
 static void restore(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed)
@@ -406,13 +406,19 @@ static void wait(struct csa_pair *c)
     pair_settle(c->pair);
 }
 
-static void question(struct csa_pair *c, const struct alb_txn_id *id, enum alb_txn_decision decision)
+static void question_to(struct csa_pair *c, const struct alb_txn_id *id, enum alb_txn_decision decision,
+                        uint64_t keeper)
 {
-    const struct alb_txn_token token = {.id = *id, .keeper = KEEPER};
+    const struct alb_txn_token token = {.id = *id, .keeper = keeper};
     assert_int_equal(alb_qp_txn_reconcile_stage(c->qps[0], 9, ALB_SEND_SIGNALED, &token, decision), 0);
     alb_qp_send_commit(c->qps[0]);
     alb_engine_bell_ring(c->qps[0]);
     wait(c); // the first question comes from a stranger, and is answered by a cookie
+}
+
+static void question(struct csa_pair *c, const struct alb_txn_id *id, enum alb_txn_decision decision)
+{
+    question_to(c, id, decision, KEEPER);
 }
 
 static void restart__bound_one_is_bound_again(void **state)
@@ -441,7 +447,7 @@ static void restart__readers_are_held_out_where_the_bytes_are(void **state)
     part.va = pair_va(c->pair, 1, 9 * STRIDE); // still within the region here: of the process before it need not be
     memset(words, 0, sizeof(words));
     assert_int_equal(alb_mr_set_versions(c->pair->hosts[1].mr, words, STRIDE), 0);
-    restore_part(c, &id, false, NULL, &part);
+    restore_part(c, &id, false, NULL, &part, KEEPER);
     question(c, &id, ALB_TXN_COMMIT);
     struct alb_journal_request request = take(c, ALB_JOURNAL_COMMIT);
     assert_true(written(c, &request, 0));
@@ -513,7 +519,7 @@ static void restart__what_the_journal_does_not_have_was_aborted(void **state)
 {
     struct csa_pair *c = *state;
     struct alb_txn_id id = {.initiator = 77, .number = 3};
-    assert_int_equal(alb_engine_restore_initiator(c->engines[1], 77, 3), 0);
+    assert_int_equal(alb_engine_restore_initiator(c->engines[1], 77, 3, KEEPER), 0);
     question(c, &id, ALB_TXN_ASK);
     reflect_pair_expect(c, 9, ALB_TXN_PEER_GONE);
     id.number = 2; // dropped when its initiator had passed it
@@ -522,6 +528,52 @@ static void restart__what_the_journal_does_not_have_was_aborted(void **state)
     id.initiator = 78;
     question(c, &id, ALB_TXN_ASK);
     reflect_pair_expect(c, 9, ALB_TXN_LOST);
+}
+
+// One queue pair had transactions upon two regions, the journals of which are read one after the other.
+static void restart__of_two_journals_in_any_order(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_region *second = create_region(c);
+    const struct alb_txn_part later = first_bytes(c);
+    struct alb_txn_part sooner = later;
+    sooner.region = second;
+    sooner.rkey = alb_region_key(second);
+    sooner.va = (uintptr_t)second->host;
+    assert_int_equal(alb_mr_set_store(second, &store, KEEPER + 1), 0);
+    restore_part(c, &(struct alb_txn_id){77, 5}, true, NULL, &later, KEEPER);
+    assert_int_equal(alb_engine_restore_initiator(c->engines[1], 77, 1, KEEPER), 0);
+    const struct alb_txn_id committed = {77, 4}, bound = {77, 3}, absent = {77, 2};
+    question_to(c, &absent, ALB_TXN_ASK, KEEPER + 1); // what that one had is not known yet
+    reflect_pair_expect(c, 9, ALB_TXN_LOST);
+    restore_part(c, &committed, true, NULL, &sooner, KEEPER + 1);
+    restore_part(c, &bound, false, NULL, &sooner, KEEPER + 1);
+    assert_int_equal(alb_engine_restore_initiator(c->engines[1], 77, 1, KEEPER + 1), 0);
+    question_to(c, &committed, ALB_TXN_ASK, KEEPER + 1);
+    reflect_pair_expect(c, 9, ALB_TXN_OK);
+    assert_int_equal(alb_txn_in_find(c->engines[1], &bound)->state, ALB_TXN_REFLECTING);
+    question_to(c, &absent, ALB_TXN_ASK, KEEPER + 1);
+    reflect_pair_expect(c, 9, ALB_TXN_PEER_GONE);
+    alb_txn_initiator_pass(alb_txn_initiator_find(c->engines[1], 77), 5); // records stand in their order
+    assert_null(alb_txn_in_find(c->engines[1], &committed));
+    assert_non_null(alb_txn_in_find(c->engines[1], &bound));
+}
+
+// It was forgotten, with all that it had done, and one of two journals brings it back.
+static void forgotten__one_journal_does_not_speak_for_all(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_region *second = create_region(c);
+    const struct alb_txn_id id = {77, 3};
+    assert_int_equal(alb_mr_set_store(second, &store, KEEPER + 1), 0);
+    assert_int_equal(alb_engine_restore_initiator(c->engines[1], 77, 1, KEEPER + 1), 0);
+    const uint64_t keepers[] = {KEEPER, c->engines[1]->reflect->keeper};
+    for (size_t i = 0; i < ALB_COUNT(keepers); i++) {
+        question_to(c, &id, ALB_TXN_ASK, keepers[i]);
+        reflect_pair_expect(c, 9, ALB_TXN_LOST);
+    }
+    question_to(c, &id, ALB_TXN_ASK, KEEPER + 1);
+    reflect_pair_expect(c, 9, ALB_TXN_PEER_GONE);
 }
 
 int main(void)
@@ -549,6 +601,8 @@ int main(void)
         DURABLE_TEST(restart__bound_one_upon_what_was_lost),
         DURABLE_TEST(restart__committed_one_is_known),
         DURABLE_TEST(restart__what_the_journal_does_not_have_was_aborted),
+        DURABLE_TEST(restart__of_two_journals_in_any_order),
+        DURABLE_TEST(forgotten__one_journal_does_not_speak_for_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
