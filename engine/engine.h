@@ -57,7 +57,7 @@ struct alb_engine_config {
     uint32_t peer_max;      // distinct remote endpoints with connected queue pairs, at most ALB_PEERS_MAX
     uint32_t mtu_max_bytes; // largest path_mtu accepted
     uint32_t window_start_bytes, window_min_bytes, window_max_bytes; // in flight per peer
-    uint64_t rtt_target_ns; // congestion "window": round trips up to here show no queue; twice that of an idle network
+    uint64_t rtt_target_ns; // congestion "window": round trips up to here show no queue; best 5 to 10 times an idle one
     struct alb_dcqcn_config dcqcn;     // congestion "dcqcn"
     uint64_t unreliable_bytes_per_s;   // rate limit of UC and UD, which are not acknowledged; 0: none
     uint64_t ack_timeout_min_ns;       // floor of the local ACK timeout (a software peer may be descheduled)
