@@ -71,9 +71,20 @@ static struct alb_send_wr *begin_remote(struct ibv_qp_ex *ex, enum alb_wr_opcode
 
 // ---- data ----------------------------------------------------------------------------------------------------------
 
+// A setter belongs to the request before it: without one the batch is refused.
+static bool is_building(struct alb_door_builder *builder)
+{
+    if (builder->building != ALB_DOOR_BUILDING_NONE)
+        return true;
+    refuse(builder, EINVAL);
+    return false;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
 {
     struct alb_door_builder *builder = builder_of(ex);
+    if (!is_building(builder))
+        return;
     if (count > builder->sge_max || (count > 0 && !list)) {
         refuse(builder, EINVAL);
         return;
@@ -114,6 +125,8 @@ static bool gather(const struct alb_door_builder *builder, size_t count, const s
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_data_buf *list)
 {
     struct alb_door_builder *builder = builder_of(ex);
+    if (!is_building(builder))
+        return;
     bool is_txn = builder->building == ALB_DOOR_BUILDING_TXN;
     uint8_t *to = is_txn ? alb_door_txn_inline_room(door_qp(ex)) : builder->inline_data;
     uint32_t length;
@@ -142,6 +155,8 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
     struct alb_send_wr *wr = &builder_of(ex)->wr;
+    if (!is_building(builder_of(ex)))
+        return;
     wr->ah = ah ? alb_door_ah(ah)->engine_ah : NULL;
     wr->remote_qpn = remote_qpn;
     wr->remote_qkey = remote_qkey;
@@ -149,7 +164,8 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-    builder_of(ex)->wr.remote_srqn = remote_srqn;
+    if (is_building(builder_of(ex)))
+        builder_of(ex)->wr.remote_srqn = remote_srqn;
 }
 
 // ---- operations ----------------------------------------------------------------------------------------------------

@@ -178,6 +178,21 @@ static void wr__batch_and_setter_order(void **state)
     assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
+// A setter that belongs to no request would be a request without its data.
+static void wr__setter_without_a_request(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_pair(f, all_of_rc);
+    start(&pair, 10);
+    set_sge(&pair, 0, 10);
+    ibv_wr_send(pair.a);
+    assert_int_equal(ibv_wr_complete(pair.a), EINVAL);
+    start(&pair, 11);
+    ibv_wr_set_inline_data(pair.a, "x", 1);
+    assert_int_equal(ibv_wr_complete(pair.a), EINVAL);
+    end_pair(&pair);
+}
+
 // Nothing of a batch is posted when something in it is wrong, or when it is aborted.
 static void wr__all_or_nothing(void **state)
 {
@@ -242,8 +257,12 @@ static void wr__all_or_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(wr__only_what_was_asked_for), FIXTURE_TEST(wr__one_sided),      FIXTURE_TEST(wr__messages),
-        FIXTURE_TEST(wr__batch_and_setter_order),  FIXTURE_TEST(wr__all_or_nothing),
+        FIXTURE_TEST(wr__only_what_was_asked_for),
+        FIXTURE_TEST(wr__one_sided),
+        FIXTURE_TEST(wr__messages),
+        FIXTURE_TEST(wr__batch_and_setter_order),
+        FIXTURE_TEST(wr__setter_without_a_request),
+        FIXTURE_TEST(wr__all_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
