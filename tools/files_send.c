@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TABLE_ENTRIES 4096u // of the receiver's table that are read at a time
 #define ENTRY_BYTES   16u
 #define TRIES_MAX     20 // of a transaction that was refused for a reason that passes
 #define WAIT_MS       100
+#define LOOKS_MAX     50
+#define TICK_NS       20000000 // more than one of a kernel of 100 Hz, by which files are given their times
 // What the receiver is bound for: more than a round trip, which it has to be told the decision in. As long as this is
 // enough what a dead sender leaves there is soon free again.
 #define LEASE_NS_MIN ALB_NS_PER_S
@@ -130,11 +133,13 @@ static bool may_pass(const struct sending *sending, enum albdv_reason reason)
            (reason == ALBDV_JOURNAL && sending->busy_count > 0);
 }
 
-// What a new connection repairs: it finds what was committed, and sends the rest. What stands otherwise than it was
-// agreed to is not read again before it has been replaced.
+// What a new connection repairs, or time: it finds what was committed, and sends the rest. What stands otherwise than
+// it was agreed to is not read again before it has been replaced. Who shares the receiver's memory will be done some
+// time.
 static bool may_begin_anew(enum albdv_reason reason)
 {
-    return reason == ALBDV_PEER_GONE || reason == ALBDV_LOST || reason == ALBDV_REGION_GONE || reason == ALBDV_COPY;
+    return reason == ALBDV_PEER_GONE || reason == ALBDV_LOST || reason == ALBDV_REGION_GONE || reason == ALBDV_COPY ||
+           reason == ALBDV_NO_MEMORY;
 }
 
 // No more than the reason comes over the wire: the receiver's device has said which error of its disk it was.
@@ -184,12 +189,12 @@ static enum files_result advance(struct sending *sending)
 {
     struct ibv_wc wc;
     int got;
-    while ((got = files_link_wait(sending->link, &wc, WAIT_MS)) == 0) {
-        // The receiver says nothing while it is sent to, unless it gives up.
-        if (sending->link->inbox_count > 0) {
-            files_link_quote(sending->link, &sending->link->inbox[0], sending->why);
-            return FILES_FAILED;
-        }
+    while ((got = files_link_wait(sending->link, &wc, WAIT_MS)) == 0 && sending->link->inbox_count == 0)
+        ;
+    // The receiver says nothing while it is sent to, unless it gives up; then it goes, which may be seen first.
+    if (got <= 0 && sending->link->inbox_count > 0) {
+        files_link_quote(sending->link, &sending->link->inbox[0], sending->why);
+        return FILES_FAILED;
     }
     if (got < 0)
         return lose(sending);
@@ -266,6 +271,24 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+// A change within a tick of the clock leaves the time as it is: what has just been written is looked at again when the
+// next change will have a time of its own. False: it does not come to rest.
+static bool stat_at_rest(int fd, struct stat *status)
+{
+    for (uint32_t looks = 0; looks < LOOKS_MAX; looks++) {
+        struct timespec now;
+        if (fstat(fd, status) != 0)
+            return false;
+        clock_gettime(CLOCK_REALTIME, &now);
+        int64_t age =
+            (now.tv_sec - status->st_mtim.tv_sec) * (int64_t)ALB_NS_PER_S + now.tv_nsec - status->st_mtim.tv_nsec;
+        if (age < 0 || age > TICK_NS) // of the future: by another host's clock, or by hand
+            return true;
+        usleep(TICK_NS / 1000);
+    }
+    return false;
+}
+
 // Files of /proc have no size, and one that is being written may have been given a new time before it grew.
 static enum files_result find_end(const struct sending *sending)
 {
@@ -286,7 +309,7 @@ static enum files_result send_all(struct sending *sending, struct alb_digest *di
     struct stat before, after;
     enum files_result result = FILES_OK;
     alb_digest_begin(&whole);
-    if (fstat(sending->fd, &before) != 0 || (uint64_t)before.st_size != sending->size)
+    if (!stat_at_rest(sending->fd, &before) || (uint64_t)before.st_size != sending->size)
         return change(sending);
     for (uint64_t chunk = 0; chunk < sending->chunks && result == FILES_OK; chunk++)
         result = send_chunk(sending, chunk, &whole);
