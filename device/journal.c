@@ -91,6 +91,22 @@ int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_
     return error;
 }
 
+int alb_journal_read_header(const struct alb_journal *journal, struct alb_journal_header *header)
+{
+    uint8_t image[ALB_JOURNAL_HEADER_BYTES];
+    struct stat status;
+    int fd;
+    int error = open_ours(journal, O_RDONLY, &status, &fd);
+    if (error)
+        return error;
+    if ((uint64_t)status.st_size < sizeof(image))
+        error = EBADMSG;
+    if (!error)
+        error = alb_file_read(fd, image, sizeof(image), 0);
+    close(fd);
+    return error ? error : alb_journal_header_decode(image, header) ? EBADMSG : 0;
+}
+
 int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t sequence)
 {
     struct stat status;
@@ -232,8 +248,9 @@ int alb_journal_sync(struct alb_journal *journal)
 {
     if (journal->is_broken)
         return EIO;
-    bool is_safe = journal->header.page_cache || journal->sequence == journal->synced;
-    int error = is_safe || fdatasync(journal->fd) == 0 ? 0 : errno;
+    if (journal->header.page_cache) // nothing is made safe, and no record behind may say so
+        return 0;
+    int error = journal->sequence == journal->synced || fdatasync(journal->fd) == 0 ? 0 : errno;
     if (error) {
         // Once this fails a second attempt may succeed without having written anything: only what is cut off for sure
         // is known.

@@ -35,6 +35,8 @@ void alb_journal_fini(struct alb_journal *journal);
 
 // Reads the file into memory (*image is to be freed); ENOENT: there is none. Those of open(2), read(2); ENOMEM.
 int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_t *image_bytes);
+// Its header alone; EBADMSG: it is none.
+int alb_journal_read_header(const struct alb_journal *journal, struct alb_journal_header *header);
 // Goes on with the file that was read, behind end bytes and that record: what follows is cut off.
 int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t sequence);
 

@@ -65,8 +65,18 @@ static int size_file(struct alb_store *store, uint64_t length)
     }
     store->found_bytes = has;
     store->length = length;
-    // Every block is there from the beginning: a full disk would otherwise raise SIGBUS at a write to the mapping.
-    return posix_fallocate(store->fd, 0, (off_t)length);
+    return 0;
+}
+
+// Every block is there from the beginning: a full disk would otherwise raise SIGBUS at a write to the mapping. Some
+// file systems begin anew after a signal.
+static int make_room(struct alb_store *store)
+{
+    int error;
+    do
+        error = posix_fallocate(store->fd, 0, (off_t)store->length);
+    while (error == EINTR);
+    return error;
 }
 
 static int map_file(struct alb_store *store)
@@ -143,8 +153,12 @@ static int open_file(struct alb_store *store, const struct alb_store_init *init)
     if (!error)
         error = size_file(store, init->length);
     if (!error)
+        error = alb_store_check_size(store);
+    if (!error)
+        error = make_room(store);
+    if (!error)
         error = map_file(store);
-    if (error && error != EBUSY && error != EINVAL)
+    if (error && error != EBADMSG && error != EBUSY && error != EINVAL)
         complain(store->path, error);
     return error;
 }

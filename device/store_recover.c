@@ -85,6 +85,7 @@ static int replay(struct alb_store *store, const struct alb_record *record, cons
     struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &record->id);
     int error = 0;
     *trouble = NULL;
+    alb_ledger_pass(&store->ledger, record->id.initiator, record->low_water); // as when it was written: it makes room
     switch (record->kind) {
     case ALB_RECORD_PREPARE:
     case ALB_RECORD_OUTCOME:
@@ -149,10 +150,6 @@ static int recover_from(struct alb_store *store, const uint8_t *image, uint64_t 
     struct alb_journal_scan scan;
     if (!alb_journal_scan_begin(&scan, image, image_bytes, boot))
         return report_damage(store, &scan);
-    if (scan.header.region_bytes > store->found_bytes) {
-        scan.trouble = "it is of a larger file: that one was removed or cut";
-        return report_damage(store, &scan);
-    }
     int error = replay_all(store, &scan, false);
     if (error)
         return error;
@@ -180,6 +177,17 @@ static uint64_t draw_keeper(void)
         if (getrandom(&keeper, sizeof(keeper), 0) != sizeof(keeper))
             return 0;
     return keeper;
+}
+
+int alb_store_check_size(struct alb_store *store)
+{
+    struct alb_journal_scan scan = {0};
+    if (alb_journal_read_header(&store->journal, &scan.header) != 0) // is found again when all of it is read
+        return 0;
+    if (scan.header.region_bytes <= store->found_bytes)
+        return 0;
+    scan.trouble = "it is of a larger file: that one was removed or cut";
+    return report_damage(store, &scan);
 }
 
 int alb_store_recover(struct alb_store *store, bool page_cache)

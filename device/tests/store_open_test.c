@@ -282,6 +282,20 @@ static void alb_store_open__a_lost_file_is_not_replaced_by_zeros(void **state)
     assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
 }
 
+// Nor is it lengthened before that is known: whoever is killed then leaves one that looks whole.
+static void alb_store_open__a_lost_file_is_not_lengthened(void **state)
+{
+    struct rlimit before, limit;
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    shelf_crash(&shelf);
+    assert_int_equal(truncate(shelf.path, 0), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){.rlim_cur = SHELF_REGION - 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0); // by which lengthening it would fail
+    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
 static bool is_there(const char *path)
 {
     return access(path, F_OK) == 0;
@@ -340,6 +354,7 @@ int main(void)
         TEST(alb_store_open__error_names_the_journal),
         TEST(alb_store_open__lengths),
         TEST(alb_store_open__a_lost_file_is_not_replaced_by_zeros),
+        TEST(alb_store_open__a_lost_file_is_not_lengthened),
         TEST(alb_store_open__leaves_no_file_where_there_is_no_room),
         TEST(alb_store_open__leaves_no_file_without_its_journal),
     };

@@ -27,8 +27,9 @@ static int teardown(void **state)
     return 0;
 }
 
-// A journal of so many outcomes, then of so many marks, each of another initiator.
-static void save_journal(uint32_t outcomes, uint32_t marks)
+// A journal of so many outcomes, then of so many marks, each of another initiator; or the outcomes are of one, which
+// with the last one has passed all others.
+static void save(uint32_t outcomes, uint32_t marks, bool is_one)
 {
     char path[128];
     const struct alb_journal_header header = {.keeper = 7, .region_bytes = SHELF_REGION};
@@ -41,7 +42,8 @@ static void save_journal(uint32_t outcomes, uint32_t marks)
             .length = ALB_JOURNAL_RECORD_BYTES,
             .sequence = i,
             .kind = i <= outcomes ? ALB_RECORD_OUTCOME : ALB_RECORD_MARK,
-            .id = {.initiator = i, .number = i <= outcomes},
+            .id = {.initiator = is_one ? 1 : i, .number = is_one ? i : i <= outcomes},
+            .low_water = is_one && i == outcomes ? i : 0,
             .body = alb_digest_of("", 0),
         };
         alb_record_encode(&record, header.keeper, next);
@@ -50,6 +52,11 @@ static void save_journal(uint32_t outcomes, uint32_t marks)
     snprintf(path, sizeof(path), "%s.journal", shelf.path);
     shelf_save(path, image, bytes);
     free(image);
+}
+
+static void save_journal(uint32_t outcomes, uint32_t marks)
+{
+    save(outcomes, marks, false);
 }
 
 static void alb_store_recover__as_much_as_there_is_room_for(void **state)
@@ -72,6 +79,15 @@ static void alb_store_recover__one_initiator_too_many(void **state)
     assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
 }
 
+// What an initiator has passed makes room for what it asks for with that, as it did when that was written.
+static void alb_store_recover__one_more_behind_what_was_passed(void **state)
+{
+    save(ALB_LEDGER_MAX + 1, 0, true);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    assert_int_equal(alb_ledger_count(&shelf.store.ledger), 1);
+    shelf_crash(&shelf);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -79,6 +95,7 @@ int main(void)
         TEST(alb_store_recover__as_much_as_there_is_room_for),
         TEST(alb_store_recover__one_transaction_too_many),
         TEST(alb_store_recover__one_initiator_too_many),
+        TEST(alb_store_recover__one_more_behind_what_was_passed),
     };
     return cmocka_run_group_tests_name("store_recover", tests, NULL, NULL);
 }
