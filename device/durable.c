@@ -118,9 +118,19 @@ static int enter_region(struct alb_durable *durable, struct alb_pd *pd, uint32_t
     return error;
 }
 
+static void take_back(struct alb_durable *durable)
+{
+    struct alb_txn_id id;
+    alb_device_lock(durable->device);
+    while (alb_store_take_back(&durable->store, &id))
+        alb_engine_journal_unknown(alb_device_engine(durable->device), &id, alb_device_now());
+    alb_device_unlock(durable->device);
+}
+
 static void close_store(struct alb_durable *durable, bool leave_journal)
 {
     alb_store_stop(&durable->store);
+    take_back(durable);
     pthread_rwlock_rdlock(&fork_lock);
     take_out(durable);
     alb_store_close(&durable->store, leave_journal);

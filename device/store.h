@@ -71,8 +71,12 @@ struct alb_store {
 int alb_store_open(struct alb_store *store, const struct alb_store_init *init);
 // Starts the thread. Those of pthread_create.
 int alb_store_start(struct alb_store *store, const struct alb_store_taker *taker);
-// Answers what was submitted, ends the thread. Nothing is submitted after that.
+// Answers what was submitted, ends the thread. Nothing is submitted after that. What there is no true answer to, since
+// the journal could not be written for sure (or the thread has never been started), is then to be taken back: whether
+// it is in the journal is known at the next opening.
 void alb_store_stop(struct alb_store *store);
+// False: there is nothing.
+bool alb_store_take_back(struct alb_store *store, struct alb_txn_id *id);
 // leave_journal: the bytes that were committed are written once more at the next opening, for the region may not have
 // them (it is poisoned). Otherwise it is left clean.
 void alb_store_close(struct alb_store *store, bool leave_journal);

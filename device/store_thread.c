@@ -334,10 +334,11 @@ static void *run(void *argument)
     struct batch batch;
     while (take(store, &batch)) {
         look_after_journal(store);
-        if (write_batch(store, &batch))
-            answer(store, &batch);
-        else
-            release(store, &batch);
+        if (!write_batch(store, &batch)) {
+            put_back(store, &batch, 0);
+            break;
+        }
+        answer(store, &batch);
     }
     return NULL;
 }
@@ -360,4 +361,15 @@ void alb_store_stop(struct alb_store *store)
     pthread_cond_signal(&store->wanted);
     pthread_join(store->thread, NULL);
     store->has_thread = false;
+}
+
+bool alb_store_take_back(struct alb_store *store, struct alb_txn_id *id)
+{
+    struct alb_list *node = alb_list_pop(&store->requests);
+    if (!node)
+        return false;
+    struct pending *pending = ALB_LIST_ENTRY(node, struct pending, link);
+    *id = pending->request.id;
+    free(pending);
+    return true;
 }

@@ -59,11 +59,12 @@ bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *r
     return true;
 }
 
-// It is in the journal, and the region where it belongs is gone: the next opening of the journal exposes it.
+// The region where it belongs is gone, and what the next opening of the journal finds decides.
 static void be_unsure(struct alb_txn_in *txn, alb_time now)
 {
     alb_txn_in_set_state(txn, ALB_TXN_UNKNOWN, now);
     txn->reason = ALB_TXN_JOURNAL;
+    alb_wheel_disarm(&txn->engine->wheel, &txn->lease.timer);
     alb_txn_in_drop_notice(txn);
     alb_txn_in_release(txn);
     alb_txn_in_owe_verdict(txn);
@@ -119,6 +120,16 @@ bool alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id
         break;
     }
     return false;
+}
+
+void alb_engine_journal_unknown(struct alb_engine *engine, const struct alb_txn_id *id, alb_time now)
+{
+    struct alb_txn_in *txn = alb_txn_in_find(engine, id);
+    if (!txn || !txn->is_taken)
+        return;
+    txn->is_taken = false;
+    txn->journal_kind = 0;
+    be_unsure(txn, now);
 }
 
 // ---- journals that are open -----------------------------------------------------------------------------------------
@@ -186,9 +197,31 @@ bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper)
 
 // ---- after a restart ------------------------------------------------------------------------------------------------
 
+static bool is_unknown(const struct alb_txn_in *txn, uint64_t keeper)
+{
+    return txn->state == ALB_TXN_UNKNOWN && txn->keeper == keeper;
+}
+
+// What this journal was to tell and does not have was aborted; or its outcome is known to the initiator.
+static void settle_unknown(struct alb_txn_initiator *initiator, uint64_t low_water, uint64_t keeper, alb_time now)
+{
+    ALB_LIST_FOR_EACH (&initiator->records, node) {
+        struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
+        if (!is_unknown(txn, keeper))
+            continue;
+        if (txn->id.number < low_water)
+            alb_txn_in_destroy(txn);
+        else
+            alb_txn_in_finish(txn, ALB_TXN_ABORTED, ALB_TXN_JOURNAL, now);
+    }
+}
+
 int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_t low_water, uint64_t keeper)
 {
-    struct alb_txn_initiator *initiator = alb_txn_initiator_get(engine, id, NULL);
+    struct alb_txn_initiator *initiator = alb_txn_initiator_find(engine, id);
+    if (initiator)
+        settle_unknown(initiator, low_water, keeper, engine->now);
+    initiator = alb_txn_initiator_get(engine, id, NULL);
     if (!initiator)
         return alb_txn_initiator_find(engine, id) ? EBUSY : ENOMEM;
     initiator->next = ALB_MAX(initiator->next, low_water);
@@ -243,9 +276,13 @@ static int restore_condition(struct alb_txn_in *txn, const struct alb_txn_condit
 // have had later ones of the initiator; what that has passed it will not ask about again.
 static int restore_name(struct alb_txn_in *txn, const struct alb_txn_id *id, bool is_committed)
 {
-    struct alb_txn_initiator *initiator = alb_txn_initiator_get(txn->engine, id->initiator, NULL);
+    struct alb_txn_initiator *initiator = alb_txn_initiator_find(txn->engine, id->initiator);
     if (!initiator)
-        return alb_txn_initiator_find(txn->engine, id->initiator) ? EBUSY : ENOMEM;
+        initiator = alb_txn_initiator_get(txn->engine, id->initiator, NULL);
+    if (!initiator)
+        return ENOMEM;
+    if (initiator->in && id->number >= initiator->next) // of which its queue pair knows nothing yet
+        return EBUSY;
     if (is_committed && id->number < initiator->low_water)
         return EEXIST;
     return alb_txn_in_name_again(txn, initiator, id->number);
@@ -268,7 +305,7 @@ static bool conditions_hold(const struct alb_txn_in *txn)
 static bool learn(struct alb_engine *engine, const struct alb_txn_id *id, uint64_t keeper, alb_time now)
 {
     struct alb_txn_in *txn = alb_txn_in_find(engine, id);
-    if (!txn || txn->state != ALB_TXN_UNKNOWN || txn->keeper != keeper)
+    if (!txn || !is_unknown(txn, keeper))
         return false;
     alb_txn_in_finish(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
     return true;
@@ -280,7 +317,10 @@ int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_reque
     int error = 0;
     if (is_committed && learn(engine, &prepared->id, keeper, now))
         return 0;
-    struct alb_txn_in *txn = alb_txn_in_create(engine);
+    struct alb_txn_in *txn = alb_txn_in_find(engine, &prepared->id);
+    if (txn && is_unknown(txn, keeper)) // the journal has it bound
+        alb_txn_in_destroy(txn);
+    txn = alb_txn_in_create(engine);
     if (!txn)
         return ENOMEM;
     for (uint32_t i = 0; !error && !is_committed && i < prepared->part_count; i++)

@@ -60,16 +60,16 @@ static const uint16_t out_moves[ALB_TXN_STATES] = {
     [ALB_TXN_IN_DOUBT] = MOVE(COMMITTED) | MOVE(ABORTED) | MOVE(UNKNOWN) | MOVE(CORRUPT),
 };
 
-// UNKNOWN at the target: the region went while the decision was written, and the next opening of its journal can tell.
+// UNKNOWN at the target: the region went while the journal was written, and the next opening of that can tell.
 static const uint16_t in_moves[ALB_TXN_STATES] = {
     [ALB_TXN_TENTATIVE] =
         MOVE(PROPOSED) | MOVE(PREPARING) | MOVE(REFLECTING) | MOVE(ABORTED) | MOVE(COMMITTED) | MOVE(CORRUPT),
     [ALB_TXN_PROPOSED] = MOVE(PREPARING) | MOVE(REFLECTING) | MOVE(ABORTED),
-    [ALB_TXN_PREPARING] = MOVE(REFLECTING) | MOVE(ABORTING) | MOVE(ABORTED),
+    [ALB_TXN_PREPARING] = MOVE(REFLECTING) | MOVE(ABORTING) | MOVE(ABORTED) | MOVE(UNKNOWN),
     [ALB_TXN_REFLECTING] = MOVE(COMMITTING) | MOVE(COMMITTED) | MOVE(ABORTING) | MOVE(ABORTED) | MOVE(CORRUPT),
     [ALB_TXN_COMMITTING] = MOVE(COMMITTED) | MOVE(CORRUPT) | MOVE(ABORTING) | MOVE(UNKNOWN),
-    [ALB_TXN_UNKNOWN] = MOVE(COMMITTED),
-    [ALB_TXN_ABORTING] = MOVE(ABORTED),
+    [ALB_TXN_UNKNOWN] = MOVE(COMMITTED) | MOVE(ABORTED),
+    [ALB_TXN_ABORTING] = MOVE(ABORTED) | MOVE(UNKNOWN),
 };
 
 void alb_txn_out_set_state(struct alb_txn_out *txn, enum alb_txn_state state, alb_time now)

@@ -226,8 +226,11 @@ bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *r
 // stands in its region. If not, since the region has gone or its copy is not what was agreed, the journal keeps it.
 bool alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
                           alb_time now);
+// What was asked for will not be answered, since the journal has been closed, and has it or has not: the outcome is
+// unknown until it is opened again.
+void alb_engine_journal_unknown(struct alb_engine *engine, const struct alb_txn_id *id, alb_time now);
 // After a restart: an initiator that the journal knows, of whose transactions it has dropped those below low_water.
-// ENOMEM; EBUSY: it is connected.
+// What was unknown of it and was not restored before was aborted. ENOMEM; EBUSY: it is connected.
 int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_t low_water, uint64_t keeper);
 // After a restart: one transaction of the journal, COMMITTED (redone by the driver already) or to be bound again with a
 // fresh lease; all before alb_engine_restore_initiator. ENOMEM, EINVAL (parts outside of the region), EBUSY (overlap;

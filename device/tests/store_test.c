@@ -550,6 +550,28 @@ static void alb_store__a_broken_journal_is_written_anew(void **state)
 
 // When the file could not be written back once, a second attempt may succeed without having written anything: only the
 // journal has the bytes for sure.
+// Of what is asked for then nobody will say whether it was written.
+static void alb_store_stop__gives_back_what_it_cannot_answer(void **state)
+{
+    static struct shelf_txn one, two;
+    struct alb_txn_id id;
+    shelf_fill(&one, 1, 1, 0, 100, 'a');
+    shelf_fill(&two, 1, 2, 100, 100, 'b');
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    shelf.store.keeps_journal = true; // it cannot be written anew
+    shelf.store.journal.is_broken = true;
+    shelf_submit(&shelf, &one, ALB_JOURNAL_PREPARE, 1);
+    shelf_submit(&shelf, &two, ALB_JOURNAL_PREPARE, 1);
+    alb_store_stop(&shelf.store);
+    assert_true(alb_store_take_back(&shelf.store, &id));
+    assert_int_equal(id.number, 1);
+    assert_true(alb_store_take_back(&shelf.store, &id));
+    assert_int_equal(id.number, 2);
+    assert_false(alb_store_take_back(&shelf.store, &id));
+    assert_int_equal(shelf.answer_count, 0);
+    shelf_crash(&shelf);
+}
+
 static void alb_store__a_file_that_was_not_written_back_needs_its_journal(void **state)
 {
     static struct shelf_txn txns[20];
@@ -653,6 +675,7 @@ int main(void)
         TEST(alb_store__a_nearly_full_disk),
         TEST(alb_store__file_size_limit),
         TEST(alb_store__a_broken_journal_is_written_anew),
+        TEST(alb_store_stop__gives_back_what_it_cannot_answer),
         TEST(alb_store__a_file_that_was_not_written_back_needs_its_journal),
         TEST(alb_store__size_is_bounded),
         TEST(alb_store__many_requests_at_once),

@@ -515,6 +515,40 @@ static void reopening__tells_what_became_of_it(void **state)
     assert_int_equal(txn->state, ALB_TXN_COMMITTED);
 }
 
+// The journal was closed with the disk in trouble: what it has of the transaction nobody knew.
+static void closing__leaves_unknown_what_was_not_answered(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_buddy *staging = &c->engines[1]->reflect->staging;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct alb_region *mr = begin_aside(c);
+        struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+        const struct alb_txn_in *txn = alb_txn_in_find(c->engines[1], &request.id);
+        size_t used_bytes = alb_buddy_used(staging);
+        assert_int_equal(alb_mr_destroy(mr), 0);
+        alb_engine_journal_unknown(c->engines[1], &request.id, c->pair->now);
+        assert_int_equal(txn->state, ALB_TXN_UNKNOWN);
+        assert_true(alb_buddy_used(staging) < used_bytes);
+        pair_settle(c->pair);
+        if (i == 0) { // it was written
+            restore(c, &request.id, false);
+            txn = alb_txn_in_find(c->engines[1], &request.id);
+            assert_int_equal(txn->state, ALB_TXN_REFLECTING);
+            alb_txn_in_abort(alb_txn_in_find(c->engines[1], &request.id), ALB_TXN_LEASE, c->pair->now);
+            request = take(c, ALB_JOURNAL_ABORT);
+            written(c, &request, 0);
+            continue;
+        }
+        uint64_t low_water = i == 1 ? request.id.number : request.id.number + 1;
+        assert_int_equal(alb_engine_restore_initiator(c->engines[1], request.id.initiator, low_water, KEEPER), EBUSY);
+        txn = alb_txn_in_find(c->engines[1], &request.id);
+        if (i == 1)
+            assert_int_equal(txn->state, ALB_TXN_ABORTED);
+        else
+            assert_null(txn); // its initiator knows
+    }
+}
+
 static void restart__what_the_journal_does_not_have_was_aborted(void **state)
 {
     struct csa_pair *c = *state;
@@ -596,6 +630,7 @@ int main(void)
         DURABLE_TEST(has_journal__looks_at_no_region),
         REFLECT_PAIR_TEST(set_store__no_memory),
         DURABLE_TEST(reopening__tells_what_became_of_it),
+        DURABLE_TEST(closing__leaves_unknown_what_was_not_answered),
         DURABLE_TEST(restart__bound_one_is_bound_again),
         DURABLE_TEST(restart__readers_are_held_out_where_the_bytes_are),
         DURABLE_TEST(restart__bound_one_upon_what_was_lost),
