@@ -19,6 +19,14 @@ void alb_token_init(struct alb_token *token)
 {
     atomic_init(&token->state, 0);
     atomic_init(&token->waiting, 0);
+    atomic_init(&token->given_way, 0);
+}
+
+bool alb_token_has_given_way(struct alb_token *token)
+{
+    if (atomic_load_explicit(&token->state, memory_order_relaxed) != 0)
+        return false;
+    return atomic_fetch_add_explicit(&token->given_way, 1, memory_order_relaxed) >= ALB_TOKEN_GIVES_WAY;
 }
 
 static bool take(struct alb_token *token, uint32_t as)
@@ -50,6 +58,7 @@ static bool lock_until(struct alb_token *token, alb_time until)
         else
             in_time = sleep_until_released(token, until);
     }
+    atomic_store_explicit(&token->given_way, 0, memory_order_relaxed);
     atomic_fetch_sub(&token->waiting, 1);
     // A thread that gave way to us left a note: having given up we try once more, since none gives way any longer.
     return taken || take(token, 2);

@@ -29,6 +29,27 @@ static void alb_token_try__gives_way_to_a_waiter(void **state)
     alb_token_release(&token);
 }
 
+// A waiter that gets no processor, while others would go on.
+static void alb_token_try__does_not_give_way_for_ever(void **state)
+{
+    struct alb_token token;
+    alb_token_init(&token);
+    atomic_store(&token.waiting, 1);
+    for (int i = 0; i < ALB_TOKEN_GIVES_WAY; i++)
+        assert_false(alb_token_try(&token));
+    assert_true(alb_token_try(&token));
+    assert_false(alb_token_try(&token));
+    alb_token_release(&token);
+    assert_true(alb_token_try(&token));
+    alb_token_release(&token);
+    atomic_store(&token.waiting, 0);
+    alb_token_lock(&token);
+    assert_false(alb_token_lock_for(&token, ALB_NS_PER_MS)); // a waiter that has been
+    alb_token_release(&token);
+    atomic_store(&token.waiting, 1);
+    assert_false(alb_token_try(&token));
+}
+
 static void alb_token_lock_for__gives_up(void **state)
 {
     struct alb_token token;
@@ -105,8 +126,11 @@ static void alb_token_try__no_note_is_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alb_token_try__only_one),        cmocka_unit_test(alb_token_try__gives_way_to_a_waiter),
-        cmocka_unit_test(alb_token_lock_for__gives_up),   cmocka_unit_test(alb_token_lock__excludes),
+        cmocka_unit_test(alb_token_try__only_one),
+        cmocka_unit_test(alb_token_try__gives_way_to_a_waiter),
+        cmocka_unit_test(alb_token_try__does_not_give_way_for_ever),
+        cmocka_unit_test(alb_token_lock_for__gives_up),
+        cmocka_unit_test(alb_token_lock__excludes),
         cmocka_unit_test(alb_token_try__no_note_is_lost),
     };
     return cmocka_run_group_tests_name("token", tests, NULL, NULL);
