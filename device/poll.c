@@ -268,6 +268,7 @@ void alb_device_note_armed(struct alb_device *device, bool by_roused)
 {
     if (by_roused)
         go_to_sleep(device);
-    else if (alb_unlikely(atomic_load_explicit(&device->owes_a_poll, memory_order_relaxed)))
+    else if (alb_unlikely(atomic_load_explicit(&device->owes_a_poll, memory_order_relaxed) ||
+                          alb_engine_bell_is_rung(device->engine)))
         alb_device_poll_once(device, false);
 }

@@ -222,6 +222,27 @@ static void alb_device_poll_once__looks_and_sends(void **state)
     pair_close(&pair);
 }
 
+// What was posted behind a poll waits for the next one; the program may sleep instead.
+static void alb_device_note_armed__sends_what_was_left_to_a_poll(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.2.1", "127.92.2.1", NULL);
+    struct side *a = &pair.side[0], *b = &pair.side[1];
+    pair_write_and_check(&pair, 64, side_wait);
+    bool has_sent = false;
+    for (int i = 0; i < 1000 && !has_sent; i++) {
+        bool is_alone = true;
+        side_receive(b, 0, 64);
+        alb_device_poll(a->device);
+        side_send(a, 64, 64);
+        has_sent = poll_sends(a, arm, &is_alone) && is_alone;
+        assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+        assert_int_equal(side_wait(b).status, ALB_WC_SUCCESS);
+    }
+    assert_true(has_sent);
+    pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +252,7 @@ int main(void)
         cmocka_unit_test(alb_device_poll__does_not_answer_what_a_timer_has_looked_for),
         cmocka_unit_test(alb_device_poll__leaves_an_acknowledgement_to_the_answer),
         cmocka_unit_test(alb_device_poll_once__looks_and_sends),
+        cmocka_unit_test(alb_device_note_armed__sends_what_was_left_to_a_poll),
     };
     pair_device_name = "albedo0";
     return cmocka_run_group_tests_name("poll", tests, NULL, NULL);
