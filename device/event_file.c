@@ -49,7 +49,7 @@ enum alb_event_file_mode alb_event_file_mode(const struct alb_event_file *file)
     return flags & O_NONBLOCK ? ALB_EVENT_FILE_DOES_NOT_BLOCK : ALB_EVENT_FILE_BLOCKS;
 }
 
-// Kernels before 5.9 have no other way to ask without waiting.
+// Kernels before 5.9, and those that filter calls, have no other way to ask without waiting.
 static bool is_readable(int fd)
 {
     struct pollfd file = {.fd = fd, .events = POLLIN};
@@ -63,7 +63,7 @@ static __attribute__((noinline)) int take_without_waiting(const struct alb_event
         return 0;
     if (errno == EBADF)
         return EBADF;
-    bool cannot_try = errno == EOPNOTSUPP;
+    bool cannot_try = errno != EAGAIN; // not known, or not allowed
     int flags = alb_sys_flags(file->fd);
     if (flags < 0)
         return errno;

@@ -198,7 +198,8 @@ static struct alb_notice *look(struct alb_notices *notices, bool is_alone)
     }
     if (!notice || has_company())
         driver->leave(driver->context);
-    return notice;
+    // It may have been told that there is one while it did not block.
+    return !notice && note_roused(notices, ALB_ROUSED_NOT) ? give_expected(notices) : notice;
 }
 
 static struct alb_notice *take_counted(struct alb_notices *notices)

@@ -349,6 +349,24 @@ static void take__gives_what_is_expected_when_one_is_owed(void **state)
     assert_true(alb_notices_fini(&notices));
 }
 
+// Nor does one wait that did not block when it was told.
+static void take__gives_what_is_owed_to_one_that_blocks_since(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a;
+    struct script script = {.roused = ALB_ROUSED_QUIET};
+    init_with_script(&notices, &script);
+    alb_notice_init(&a, &a, 1);
+    int flags = fcntl(notices.file.fd, F_GETFL);
+    set_nonblocking(notices.file.fd);
+    alb_notices_expect(&notices, &a);
+    take_vainly(&notices);
+    assert_int_equal(fcntl(notices.file.fd, F_SETFL, flags), 0);
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_int_equal(a.delivered, 1);
+    assert_true(alb_notices_fini(&notices));
+}
+
 // Where the kernel cannot tell without waiting, forget leaves what is counted to who asks next.
 static void take__reads_what_is_counted_of_what_is_forgotten(void **state)
 {
@@ -485,6 +503,7 @@ int main(void)
         cmocka_unit_test(take__of_what_the_thread_raised_itself),
         cmocka_unit_test(take__drives_nothing_if_it_need_not_wait),
         cmocka_unit_test(take__gives_what_is_expected_when_one_is_owed),
+        cmocka_unit_test(take__gives_what_is_owed_to_one_that_blocks_since),
         cmocka_unit_test(take__reads_what_is_counted_of_what_is_forgotten),
         cmocka_unit_test(take__asks_before_it_says_that_nothing_is_there),
         cmocka_unit_test(take__drives_nothing_that_has_ended),
