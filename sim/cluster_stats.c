@@ -2,9 +2,7 @@
 // What there is to be known of a cluster.
 #include "sim/cluster_impl.h"
 
-enum {
-    HOPS_MAX = 64,
-};
+#include <stdlib.h>
 
 void alb_cluster_link_stats(const struct alb_cluster *cluster, uint32_t number, struct alb_cluster_link_stats *stats)
 {
@@ -117,7 +115,7 @@ static alb_sim_time time_of(const struct alb_topology_cable *cable, uint64_t byt
 struct way {
     uint64_t full_bytes, last_bytes; // on the wire
     uint32_t count, common;          // of cables; so many of the first ones have no other beside them
-    alb_sim_time full[HOPS_MAX], last[HOPS_MAX], delay;
+    alb_sim_time *full, *last, delay;
 };
 
 static alb_sim_time sum(const alb_sim_time *times, uint32_t from, uint32_t to)
@@ -180,6 +178,22 @@ static void add_fastest(const struct alb_cluster *cluster, struct way *way, cons
     way->last[way->count++] = alb_routes_least(routes, fork, to, time_of_hop, &last);
 }
 
+static void follow_way(const struct alb_cluster *cluster, const struct alb_routes *routes, uint32_t from, uint32_t to,
+                       uint32_t count, struct way *way)
+{
+    uint32_t *cables = malloc(count * sizeof(*cables)), node = from;
+    alb_assert(cables);
+    alb_routes_way(routes, from, to, cables, count, &way->common);
+    uint32_t one_by_one = cluster->topology.has_unlike_ways ? way->common : count;
+    for (uint32_t i = 0; i < one_by_one; i++)
+        node = add_cable(cluster, way, cables[i], node);
+    if (one_by_one < count) {
+        add_fastest(cluster, way, routes, node, to);
+        add_cable(cluster, way, cables[count - 1], routes->leaf_nodes[routes->host_leaf[to]]);
+    }
+    free(cables);
+}
+
 alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t from, uint32_t to, uint64_t bytes,
                                     uint32_t payload_bytes, uint32_t overhead_bytes)
 {
@@ -187,16 +201,14 @@ alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t 
     uint64_t packets = bytes ? (bytes + payload_bytes - 1) / payload_bytes : 1;
     struct way way = {.full_bytes = payload_bytes + overhead_bytes,
                       .last_bytes = bytes - (packets - 1) * payload_bytes + overhead_bytes};
-    uint32_t cables[HOPS_MAX], node = from;
-    uint32_t count = alb_routes_way(routes, from, to, cables, HOPS_MAX, &way.common);
-    uint32_t one_by_one = cluster->topology.has_unlike_ways ? way.common : count;
-    if (count == 0)
+    uint32_t cables = alb_routes_way(routes, from, to, NULL, 0, NULL);
+    if (cables == 0)
         return 0;
-    for (uint32_t i = 0; i < one_by_one; i++)
-        node = add_cable(cluster, &way, cables[i], node);
-    if (one_by_one < count) {
-        add_fastest(cluster, &way, routes, node, to);
-        add_cable(cluster, &way, cables[count - 1], routes->leaf_nodes[routes->host_leaf[to]]);
-    }
-    return way.delay + (packets > 1 ? ideal_of_many(&way, packets) : sum(way.last, 0, way.count));
+    way.full = malloc(2 * (size_t)cables * sizeof(*way.full));
+    alb_assert(way.full);
+    way.last = way.full + cables;
+    follow_way(cluster, routes, from, to, cables, &way);
+    alb_sim_time time = way.delay + (packets > 1 ? ideal_of_many(&way, packets) : sum(way.last, 0, way.count));
+    free(way.full);
+    return time;
 }

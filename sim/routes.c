@@ -190,25 +190,33 @@ static const struct alb_routes_set *set_to(const struct alb_routes *routes, uint
     return &routes->sets[routes->set_of[(size_t)index * routes->leaf_count + leaf]];
 }
 
+// As number count, if there is room. Returns how many there are then.
+static uint32_t put(uint32_t *cables, uint32_t cables_max, uint32_t count, uint32_t cable)
+{
+    if (count < cables_max)
+        cables[count] = cable;
+    return count + 1;
+}
+
 uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t to, uint32_t *cables,
                         uint32_t cables_max, uint32_t *common)
 {
     uint32_t leaf = routes->host_leaf[to], count = 0, forks_at = UINT32_MAX;
     uint32_t node = routes->leaf_nodes[routes->host_leaf[from]];
-    if (from == to || cables_max < 2)
+    if (from == to)
         return 0;
-    cables[count++] = routes->hops[routes->hop_first[from]].cable;
+    count = put(cables, cables_max, count, routes->hops[routes->hop_first[from]].cable);
     while (node != routes->leaf_nodes[leaf]) {
         const struct alb_routes_set *set = set_to(routes, node, leaf);
-        if (set->count == 0 || count + 1 == cables_max)
+        if (set->count == 0)
             return 0;
         const struct alb_routes_hop *hop = &routes->hops[routes->hop_first[node] + routes->ports[set->first]];
         if (set->count > 1)
             forks_at = ALB_MIN(forks_at, count);
-        cables[count++] = hop->cable;
+        count = put(cables, cables_max, count, hop->cable);
         node = hop->peer;
     }
-    cables[count++] = routes->hops[routes->hop_first[to]].cable;
+    count = put(cables, cables_max, count, routes->hops[routes->hop_first[to]].cable);
     if (common)
         *common = ALB_MIN(forks_at, count);
     return count;

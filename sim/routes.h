@@ -40,8 +40,9 @@ static inline uint32_t alb_routes_port_count(const struct alb_routes *routes, ui
 {
     return routes->hop_first[node + 1] - routes->hop_first[node];
 }
-// One shortest way from host to host: the cables; returns how many, 0: there is none, or they are one. *common: so many
-// of the first ones every other shortest way has, too (as it has the last one); NULL: not asked for.
+// One shortest way from host to host: the cables, as many as fit; returns how many there are, 0: there is no way, or
+// the hosts are one. *common: so many of the first ones every other shortest way has, too (as it has the last one);
+// NULL: not asked for.
 uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t to, uint32_t *cables,
                         uint32_t cables_max, uint32_t *common);
 // The least that time_of comes to for the links of any shortest way from a switch to the host's leaf, which there is.

@@ -225,6 +225,24 @@ static void alb_summary_make__the_ideal_takes_the_fastest_of_the_shortest_ways(v
     }
 }
 
+// A chain of a hundred switches.
+static void alb_summary_make__the_ideal_of_a_long_way(void **state)
+{
+    char map[8000] = "hosts 2\nswitch s0\ncable h0 s0 10Gb/s 1us\n";
+    size_t length = strlen(map);
+    for (int i = 1; i < 100; i++)
+        length +=
+            (size_t)snprintf(map + length, sizeof(map) - length, "switch s%d\ncable s%d s%d 10Gb/s 1us\n", i, i - 1, i);
+    snprintf(map + length, sizeof(map) - length, "cable h1 s99 10Gb/s 1us\n");
+    small_run_go_on(&small,
+                    "[network]\ntopology = file\nfile = map\n"
+                    "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 100000\n",
+                    map);
+    alb_summary_make(&summary, &small.run);
+    assert_in_range(summary.all.slowdown.max * 1000, 1000, 1100);
+    end();
+}
+
 // A ring of n hosts: 2 (n - 1) steps, each a message of a part there; no schedule gets below that.
 static void alb_ideal_work__of_a_ring(void **state)
 {
@@ -335,6 +353,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),
         cmocka_unit_test(alb_summary_make__packets_of_the_ideal_are_no_larger_than_real_ones),
         cmocka_unit_test(alb_summary_make__the_ideal_takes_the_fastest_of_the_shortest_ways),
+        cmocka_unit_test(alb_summary_make__the_ideal_of_a_long_way),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
         cmocka_unit_test(alb_ideal_work__of_hosts_with_different_links),
         cmocka_unit_test(alb_metric_format__scales),
