@@ -121,8 +121,9 @@ void alb_cluster_schedule(struct alb_cluster *cluster, uint32_t host, struct alb
 const struct alb_topology *alb_cluster_topology(const struct alb_cluster *cluster);
 // The smallest time that so many bytes of payload need from host to host, in packets of so much payload and overhead
 // (of the wire: with UDP, IP and frame), stored and forwarded at every switch, on the shortest ways of the idle network
-// as built, which packets share as they like; where some of these are faster each packet has the fastest one. What
-// slowdowns are measured against. 0: there is no way.
+// as built, which packets share as they like: as many at a time as each hop has cables. Where some ways are faster each
+// packet has the fastest one, but together they have no more than all cables of a hop carry. What slowdowns are
+// measured against. 0: there is no way.
 alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t from, uint32_t to, uint64_t bytes,
                                     uint32_t payload_bytes, uint32_t overhead_bytes);
 

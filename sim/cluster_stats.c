@@ -106,9 +106,9 @@ void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_to
     totals->bytes += totals->engine_bytes;
 }
 
-static alb_sim_time time_of(const struct alb_topology_cable *cable, uint64_t bytes)
+static alb_sim_time time_of(uint64_t bytes, uint64_t bits_per_s)
 {
-    return (alb_sim_time)((unsigned __int128)bytes * 8 * ALB_SIM_S(1) / cable->bits_per_s);
+    return (alb_sim_time)((unsigned __int128)bytes * 8 * ALB_SIM_S(1) / bits_per_s);
 }
 
 // What packets take on a way: of full ones and of a shorter last one, by cable.
@@ -116,6 +116,8 @@ struct way {
     uint64_t full_bytes, last_bytes; // on the wire
     uint32_t count, common;          // of cables; so many of the first ones have no other beside them
     alb_sim_time *full, *last, delay;
+    uint64_t *abreast;  // cables that packets share there; UINT64_MAX: each packet has one for itself
+    uint64_t narrowest; // of ways that differ: the least that all of them together carry at any hop; 0: they don't
 };
 
 static alb_sim_time sum(const alb_sim_time *times, uint32_t from, uint32_t to)
@@ -127,23 +129,34 @@ static alb_sim_time sum(const alb_sim_time *times, uint32_t from, uint32_t to)
 }
 
 // Of several packets, the last one shorter. On cables that have no other beside them they go one behind the other, as
-// fast as the slowest of these so far sends, and the short one waits for them at each; behind a fork each may have a
-// way for itself, and the short one overtake; by the last cable all of them go.
+// fast as the slowest of these so far sends, and the short one waits for them at each. Behind a fork they share the
+// cables that lie abreast, as evenly as their number lets them, and the short one may overtake; by the last cable all
+// of them go.
 static alb_sim_time ideal_of_many(const struct way *way, uint64_t packets)
 {
-    uint32_t end = way->count - 1;
+    const uint64_t more = packets - 2; // full ones behind the first
     alb_sim_time slowest = 0, first = 0, last = 0;
     for (uint32_t i = 0; i < way->common; i++) {
         slowest = ALB_MAX(slowest, way->full[i]);
         first += way->full[i];
-        last = ALB_MAX(last, first + (packets - 2) * slowest) + way->last[i];
+        last = ALB_MAX(last, first + more * slowest) + way->last[i];
     }
-    last += sum(way->last, way->common, way->count);
-    alb_sim_time before_last = sum(way->full, 0, way->count) + (packets - 2) * slowest;
-    alb_sim_time first_at_end = ALB_MIN(sum(way->full, 0, end), last - way->last[end]);
-    alb_sim_time all = first_at_end + (packets - 1) * way->full[end] + way->last[end];
-    all = ALB_MAX(all, last);
-    return ALB_MAX(all, before_last);
+    const alb_sim_time full = sum(way->full, 0, way->count);
+    alb_sim_time ideal = ALB_MAX(full + more * slowest, last + sum(way->last, way->common, way->count));
+    if (way->narrowest) {
+        uint64_t bytes = (packets - 1) * way->full_bytes + way->last_bytes;
+        ideal = ALB_MAX(ideal, first + time_of(bytes, way->narrowest) + way->last[way->count - 1]);
+    }
+    for (uint32_t i = way->common; i < way->count; i++) {
+        uint64_t abreast = way->abreast[i];
+        alb_sim_time full_ones = more / abreast * way->full[i] + more % abreast * slowest;
+        alb_sim_time begun = ALB_MIN(first, last);
+        ideal = ALB_MAX(ideal, full + full_ones);
+        ideal = ALB_MAX(ideal, begun + (packets - 1) / abreast * way->full[i] + sum(way->last, i, way->count));
+        first += way->full[i];
+        last += way->last[i];
+    }
+    return ideal;
 }
 
 // Adds a cable, that node being at its beginning. Returns the one at its end.
@@ -152,8 +165,9 @@ static uint32_t add_cable(const struct alb_cluster *cluster, struct way *way, ui
     const struct alb_topology_cable *cable = &cluster->topology.cables[number];
     uint32_t side = cable->a == node ? 0 : 1;
     way->delay += alb_cluster_delay_of(cluster, 2 * number + side);
-    way->full[way->count] = time_of(cable, way->full_bytes);
-    way->last[way->count++] = time_of(cable, way->last_bytes);
+    way->full[way->count] = time_of(way->full_bytes, cable->bits_per_s);
+    way->last[way->count] = time_of(way->last_bytes, cable->bits_per_s);
+    way->abreast[way->count++] = 1;
     return side ? cable->a : cable->b;
 }
 
@@ -166,16 +180,49 @@ struct hop {
 static alb_sim_time time_of_hop(const void *context, uint32_t link)
 {
     const struct hop *hop = context;
-    return time_of(&hop->cluster->topology.cables[link / 2], hop->bytes) + alb_cluster_delay_of(hop->cluster, link);
+    return time_of(hop->bytes, hop->cluster->topology.cables[link / 2].bits_per_s) +
+           alb_cluster_delay_of(hop->cluster, link);
 }
 
-// All cables from a fork to the host's leaf as one: whatever a packet needs by the fastest of the ways.
+// What all cables of each hop carry together: for free().
+static uint64_t *rates_behind(const struct alb_routes *routes, uint32_t fork, uint32_t to, uint32_t hops)
+{
+    uint64_t *rates = malloc(hops * sizeof(*rates));
+    alb_assert(rates);
+    alb_routes_rates(routes, fork, to, rates, hops);
+    return rates;
+}
+
+// All hops from a fork to the host's leaf as one: whatever a packet needs by the fastest of the ways.
 static void add_fastest(const struct alb_cluster *cluster, struct way *way, const struct alb_routes *routes,
-                        uint32_t fork, uint32_t to)
+                        uint32_t fork, uint32_t to, uint32_t hops)
 {
     const struct hop full = {cluster, way->full_bytes}, last = {cluster, way->last_bytes};
     way->full[way->count] = alb_routes_least(routes, fork, to, time_of_hop, &full);
-    way->last[way->count++] = alb_routes_least(routes, fork, to, time_of_hop, &last);
+    way->last[way->count] = alb_routes_least(routes, fork, to, time_of_hop, &last);
+    way->abreast[way->count++] = UINT64_MAX;
+    uint64_t *rates = rates_behind(routes, fork, to, hops);
+    way->narrowest = rates[0];
+    for (uint32_t i = 1; i < hops; i++)
+        way->narrowest = ALB_MIN(way->narrowest, rates[i]);
+    free(rates);
+}
+
+// These hops, whose cables are all alike. Where they are as fast as one before them they are not shared: packets come
+// no faster than each of them goes on.
+static void add_alike(const struct alb_cluster *cluster, struct way *way, const struct alb_routes *routes,
+                      uint32_t fork, uint32_t to, const uint32_t *cables, uint32_t hops)
+{
+    const uint64_t bits_per_s = cluster->topology.cables[cables[0]].bits_per_s;
+    bool is_shared = true;
+    for (uint32_t i = 0; i < way->common; i++)
+        is_shared &= way->full[i] < time_of(way->full_bytes, bits_per_s);
+    uint64_t *rates = is_shared ? rates_behind(routes, fork, to, hops) : NULL;
+    for (uint32_t i = 0, node = fork; i < hops; i++) {
+        node = add_cable(cluster, way, cables[i], node);
+        way->abreast[way->count - 1] = is_shared ? rates[i] / bits_per_s : UINT64_MAX;
+    }
+    free(rates);
 }
 
 static void follow_way(const struct alb_cluster *cluster, const struct alb_routes *routes, uint32_t from, uint32_t to,
@@ -184,11 +231,14 @@ static void follow_way(const struct alb_cluster *cluster, const struct alb_route
     uint32_t *cables = malloc(count * sizeof(*cables)), node = from;
     alb_assert(cables);
     alb_routes_way(routes, from, to, cables, count, &way->common);
-    uint32_t one_by_one = cluster->topology.has_unlike_ways ? way->common : count;
-    for (uint32_t i = 0; i < one_by_one; i++)
+    for (uint32_t i = 0; i < way->common; i++)
         node = add_cable(cluster, way, cables[i], node);
-    if (one_by_one < count) {
-        add_fastest(cluster, way, routes, node, to);
+    if (way->common < count) {
+        uint32_t hops = count - 1 - way->common;
+        if (cluster->topology.has_unlike_ways)
+            add_fastest(cluster, way, routes, node, to, hops);
+        else
+            add_alike(cluster, way, routes, node, to, cables + way->common, hops);
         add_cable(cluster, way, cables[count - 1], routes->leaf_nodes[routes->host_leaf[to]]);
     }
     free(cables);
@@ -205,10 +255,12 @@ alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t 
     if (cables == 0)
         return 0;
     way.full = malloc(2 * (size_t)cables * sizeof(*way.full));
-    alb_assert(way.full);
+    way.abreast = malloc(cables * sizeof(*way.abreast));
+    alb_assert(way.full && way.abreast);
     way.last = way.full + cables;
     follow_way(cluster, routes, from, to, cables, &way);
     alb_sim_time time = way.delay + (packets > 1 ? ideal_of_many(&way, packets) : sum(way.last, 0, way.count));
     free(way.full);
+    free(way.abreast);
     return time;
 }

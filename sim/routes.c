@@ -222,29 +222,74 @@ uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t
     return count;
 }
 
-// Shortest ways are all as long: whatever stands in the queue before a node is no farther away, and the leaf comes
-// last.
+// Calls visit for each link of the shortest ways from a switch to the host's leaf. These are all as long: whatever
+// stands in the queue before a node is no farther away, so that all that lead to a node come before those that it has.
+static void walk(const struct alb_routes *routes, uint32_t node, uint32_t to,
+                 void (*visit)(void *context, uint32_t node, const struct alb_routes_hop *hop), void *context)
+{
+    uint32_t node_count = routes->topology->node_count, leaf = routes->host_leaf[to], head = 0, tail = 0;
+    uint32_t *queue = get(node_count, sizeof(*queue));
+    bool *is_queued = get(node_count, sizeof(*is_queued));
+    for (queue[tail++] = node; head < tail; head++) {
+        const struct alb_routes_set *set = set_to(routes, queue[head], leaf);
+        for (uint32_t i = 0; i < set->count; i++) {
+            const struct alb_routes_hop *hop =
+                &routes->hops[routes->hop_first[queue[head]] + routes->ports[set->first + i]];
+            if (!is_queued[hop->peer])
+                queue[tail++] = hop->peer;
+            is_queued[hop->peer] = true;
+            visit(context, queue[head], hop);
+        }
+    }
+    free(queue);
+    free(is_queued);
+}
+
+struct least {
+    const struct alb_topology *topology;
+    alb_sim_time *to; // by node
+    alb_sim_time (*time_of)(const void *context, uint32_t link);
+    const void *context;
+};
+
+static void add_time(void *context, uint32_t node, const struct alb_routes_hop *hop)
+{
+    const struct least *least = context;
+    uint32_t link = 2 * hop->cable + (least->topology->cables[hop->cable].a != node);
+    alb_sim_time time = least->to[node] + least->time_of(least->context, link);
+    least->to[hop->peer] = ALB_MIN(least->to[hop->peer], time);
+}
+
 alb_sim_time alb_routes_least(const struct alb_routes *routes, uint32_t node, uint32_t to,
                               alb_sim_time (*time_of)(const void *context, uint32_t link), const void *context)
 {
-    const struct alb_topology *topology = routes->topology;
-    uint32_t leaf = routes->host_leaf[to], head = 0, tail = 0;
-    alb_sim_time *least = get(topology->node_count, sizeof(*least));
-    uint32_t *queue = get(topology->node_count, sizeof(*queue));
-    memset(least, 0xff, topology->node_count * sizeof(*least)); // ALB_SIM_NEVER
-    least[node] = 0;
-    for (; node != routes->leaf_nodes[leaf]; node = queue[head++]) {
-        const struct alb_routes_set *set = set_to(routes, node, leaf);
-        for (uint32_t i = 0; i < set->count; i++) {
-            const struct alb_routes_hop *hop = &routes->hops[routes->hop_first[node] + routes->ports[set->first + i]];
-            uint32_t link = 2 * hop->cable + (topology->cables[hop->cable].a != node);
-            if (least[hop->peer] == ALB_SIM_NEVER)
-                queue[tail++] = hop->peer;
-            least[hop->peer] = ALB_MIN(least[hop->peer], least[node] + time_of(context, link));
-        }
-    }
-    alb_sim_time time = least[node];
-    free(least);
-    free(queue);
+    uint32_t node_count = routes->topology->node_count;
+    struct least least = {routes->topology, get(node_count, sizeof(*least.to)), time_of, context};
+    memset(least.to, 0xff, node_count * sizeof(*least.to)); // ALB_SIM_NEVER
+    least.to[node] = 0;
+    walk(routes, node, to, add_time, &least);
+    alb_sim_time time = least.to[routes->leaf_nodes[routes->host_leaf[to]]];
+    free(least.to);
     return time;
+}
+
+struct rates {
+    const struct alb_topology *topology;
+    uint32_t *hops; // to a node
+    uint64_t *of;   // by hop
+};
+
+static void add_rate(void *context, uint32_t node, const struct alb_routes_hop *hop)
+{
+    const struct rates *rates = context;
+    rates->of[rates->hops[node]] += rates->topology->cables[hop->cable].bits_per_s;
+    rates->hops[hop->peer] = rates->hops[node] + 1;
+}
+
+void alb_routes_rates(const struct alb_routes *routes, uint32_t node, uint32_t to, uint64_t *bits_per_s, uint32_t hops)
+{
+    struct rates rates = {routes->topology, get(routes->topology->node_count, sizeof(*rates.hops)), bits_per_s};
+    memset(bits_per_s, 0, hops * sizeof(*bits_per_s));
+    walk(routes, node, to, add_rate, &rates);
+    free(rates.hops);
 }

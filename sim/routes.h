@@ -48,3 +48,5 @@ uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t
 // The least that time_of comes to for the links of any shortest way from a switch to the host's leaf, which there is.
 alb_sim_time alb_routes_least(const struct alb_routes *routes, uint32_t node, uint32_t to,
                               alb_sim_time (*time_of)(const void *context, uint32_t link), const void *context);
+// What all cables of each hop of these ways carry together. hops: how many these ways have.
+void alb_routes_rates(const struct alb_routes *routes, uint32_t node, uint32_t to, uint64_t *bits_per_s, uint32_t hops);

@@ -73,6 +73,23 @@ static void ideal_time__where_ways_part(void **state)
     bench_destroy(&b);
 }
 
+// Packets come ten times as fast as each of two ways takes them on, and take turns.
+static void ideal_time__where_few_slow_ways_are_shared(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    b.spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
+    b.spec.spines = 2;
+    b.spec.core_bits_per_s = b.spec.host_bits_per_s / 10;
+    bench_create(&b);
+    alb_sim_time way = alb_cluster_ideal_time(b.cluster, 0, 20, 1, 1000, 99) - 22 * 8000; // the delays alone
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 20, 1000, 1000, 100), way + 22 * 88000);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 20, 2000, 1000, 100), way + 23 * 88000);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 20, 3000, 1000, 100), way + (22 + 10) * 88000);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 20, 1000000, 1000, 100), way + (22 + 499 * 10) * 88000);
+    bench_destroy(&b);
+}
+
 static void write__permutation_without_loss(void **state)
 {
     struct bench b;
@@ -292,6 +309,7 @@ int main(void)
         cmocka_unit_test(write__one_flow_takes_about_its_ideal_time),
         cmocka_unit_test(ideal_time__adds_up),
         cmocka_unit_test(ideal_time__where_ways_part),
+        cmocka_unit_test(ideal_time__where_few_slow_ways_are_shared),
         cmocka_unit_test(ideal_time__behind_a_slow_link),
         cmocka_unit_test(write__permutation_without_loss),
         cmocka_unit_test(write__rc_with_pfc),

@@ -100,6 +100,19 @@ static void least__by_the_fastest_way(void **state)
     bench_fini(&b);
 }
 
+static void rates__of_all_cables_of_a_hop(void **state)
+{
+    struct bench b;
+    uint64_t rates[4], rate = 100000000000;
+    bench_init(&b);
+    alb_routes_rates(&b.routes, alb_topology_find(&b.topology, "p0e0"), 15, rates, 4);
+    assert_int_equal(rates[0], 2 * rate);
+    assert_int_equal(rates[1], 4 * rate); // of either aggregation to two cores
+    assert_int_equal(rates[2], 4 * rate);
+    assert_int_equal(rates[3], 2 * rate);
+    bench_fini(&b);
+}
+
 static void init__a_host_without_a_switch_is_refused(void **state)
 {
     struct alb_topology_node nodes[3] = {{"h0", 2}, {"h1", 1}, {"s0", 1}};
@@ -116,6 +129,7 @@ int main(void)
         cmocka_unit_test(find__equal_ways),
         cmocka_unit_test(find__around_closed_cables),
         cmocka_unit_test(least__by_the_fastest_way),
+        cmocka_unit_test(rates__of_all_cables_of_a_hop),
         cmocka_unit_test(init__a_host_without_a_switch_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

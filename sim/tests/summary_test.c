@@ -225,6 +225,21 @@ static void alb_summary_make__the_ideal_takes_the_fastest_of_the_shortest_ways(v
     }
 }
 
+// Two cables that together are slower than the hosts, and differ.
+static void alb_summary_make__the_ideal_shares_ways_that_differ(void **state)
+{
+    char map[] = "hosts 2\nswitch a\nswitch b\ncable h0 a 100Gb/s 1us\ncable h1 b 100Gb/s 1us\n"
+                 "cable a b 10Gb/s 1us\ncable a b 10Gb/s 2us\n";
+    small_run_go_on(&small,
+                    "[network]\ntopology = file\nfile = map\n"
+                    "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1000000\n",
+                    map);
+    alb_summary_make(&summary, &small.run);
+    assert_in_range(alb_run_ideal(&small.run, 0), ALB_SIM_US(400), ALB_SIM_US(430));
+    assert_true(summary.all.slowdown.min >= 1);
+    end();
+}
+
 // A chain of a hundred switches.
 static void alb_summary_make__the_ideal_of_a_long_way(void **state)
 {
@@ -353,6 +368,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),
         cmocka_unit_test(alb_summary_make__packets_of_the_ideal_are_no_larger_than_real_ones),
         cmocka_unit_test(alb_summary_make__the_ideal_takes_the_fastest_of_the_shortest_ways),
+        cmocka_unit_test(alb_summary_make__the_ideal_shares_ways_that_differ),
         cmocka_unit_test(alb_summary_make__the_ideal_of_a_long_way),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
         cmocka_unit_test(alb_ideal_work__of_hosts_with_different_links),
