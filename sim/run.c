@@ -434,12 +434,12 @@ uint64_t alb_run_bytes_arrived(const struct alb_run *run)
     return ALB_MAX(run->bytes_done, ALB_MIN(arrived, run->bytes - 1));
 }
 
-static void tell(const struct alb_run *run, const struct alb_run_options *options, uint64_t events)
+static void tell(const struct alb_run *run, const struct alb_run_options *options)
 {
     if (!options->on_progress)
         return;
     const struct alb_run_progress progress = {.now = alb_cluster_now(run->cluster),
-                                              .events = events,
+                                              .events = alb_cluster_queue(run->cluster)->fired,
                                               .bytes_done = alb_run_bytes_arrived(run),
                                               .bytes = run->bytes,
                                               .tasks_done = run->tasks_done,
@@ -447,18 +447,22 @@ static void tell(const struct alb_run *run, const struct alb_run_options *option
     options->on_progress(options->context, &progress);
 }
 
+// How many events may still happen: a window ends with more than were asked for.
+static uint64_t events_left(const struct alb_run *run, const struct alb_run_options *options)
+{
+    return options->events_max - ALB_MIN(options->events_max, alb_cluster_queue(run->cluster)->fired);
+}
+
 // In pieces, for reports of progress.
 static enum alb_cluster_end go(struct alb_run *run, const struct alb_run_options *options)
 {
     alb_sim_time until = ALB_MIN(options->until, run->scenario->end);
-    uint64_t piece = ALB_MAX(options->progress_events, (uint64_t)1), events = 0;
+    uint64_t piece = ALB_MAX(options->progress_events, (uint64_t)1);
     enum alb_cluster_end end;
     do {
-        uint64_t more = ALB_MIN(piece, options->events_max - events);
-        end = alb_cluster_run(run->cluster, until, more);
-        events += more;
-        tell(run, options, events);
-    } while (end == ALB_CLUSTER_EVENTS && events < options->events_max);
+        end = alb_cluster_run(run->cluster, until, ALB_MIN(piece, events_left(run, options)));
+        tell(run, options);
+    } while (end == ALB_CLUSTER_EVENTS && events_left(run, options) > 0);
     return end;
 }
 
@@ -467,7 +471,7 @@ static void come_to_rest(struct alb_run *run, const struct alb_run_options *opti
 {
     alb_sim_time until = ALB_MIN(options->until, run->scenario->end);
     while (end == ALB_CLUSTER_STOPPED && !run->violation[0]) // again by each completion
-        end = alb_cluster_run(run->cluster, until, options->events_max);
+        end = alb_cluster_run(run->cluster, until, events_left(run, options));
     run->is_at_rest = end == ALB_CLUSTER_IDLE;
 }
 

@@ -17,7 +17,7 @@ enum alb_run_end {
     ALB_RUN_DONE,   // every task is done, or can never be since its queue pair has failed
     ALB_RUN_STUCK,  // nothing happens any more, and tasks are not done
     ALB_RUN_TIME,   // the scenario's end, or the caller's
-    ALB_RUN_EVENTS, // so many events have happened
+    ALB_RUN_EVENTS, // so many events have happened, or some more to the end of their window
 };
 
 // Of one task.

@@ -291,6 +291,32 @@ static void alb_run_go__ends_at_its_time(void **state)
     small_run_end(&small);
 }
 
+static void note_events(void *context, const struct alb_run_progress *progress)
+{
+    *(uint64_t *)context = progress->events;
+}
+
+// Whatever pieces it goes in, each of which runs on to the end of its window.
+static void alb_run_go__ends_after_so_many_events(void **state)
+{
+    static const char *const orders[] = {"time", "window", "host"};
+    for (size_t i = 0; i < ALB_COUNT(orders); i++) {
+        char text[200];
+        uint64_t events = 0;
+        const struct alb_run_options options = {.until = ALB_SIM_NEVER,
+                                                .events_max = 10000,
+                                                .progress_events = 50,
+                                                .on_progress = note_events,
+                                                .context = &events};
+        snprintf(text, sizeof(text), "[scenario]\norder = %s\n[workload]\nkind = permutation\nsize = 10M\n", orders[i]);
+        small_run_begin(&small, text);
+        assert_int_equal(alb_run_go(&small.run, &options), ALB_RUN_EVENTS);
+        assert_in_range(alb_cluster_queue(small.run.cluster)->fired, 10000, 12000);
+        assert_int_equal(events, alb_cluster_queue(small.run.cluster)->fired);
+        small_run_end(&small);
+    }
+}
+
 // A link that is dead permanently: the queue pair gives up, and the run ends all the same.
 static void alb_run_go__ends_when_a_queue_pair_fails(void **state)
 {
@@ -572,6 +598,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__sends_again_what_partial_completion_misses),
         cmocka_unit_test(alb_run_go__gives_up_partial_completion_in_the_end),
         cmocka_unit_test(alb_run_go__ends_at_its_time),
+        cmocka_unit_test(alb_run_go__ends_after_so_many_events),
         cmocka_unit_test(alb_run_go__ends_when_a_queue_pair_fails),
         cmocka_unit_test(alb_run_init__says_what_was_expected),
         cmocka_unit_test(alb_run_init__ends_when_memory_will_not_do),
