@@ -31,7 +31,8 @@ void alb_sim_link_lose(struct alb_sim_link *link, struct alb_sim_packet *packet,
 
 void alb_sim_link_mark(struct alb_sim_link *link, struct alb_sim_packet *packet)
 {
-    if ((packet->traffic_class & ALB_ECN_MASK) == ALB_ECN_NOT_ECT)
+    uint8_t ecn = packet->traffic_class & ALB_ECN_MASK;
+    if (ecn == ALB_ECN_NOT_ECT || ecn == ALB_ECN_CE)
         return;
     packet->traffic_class |= ALB_ECN_CE;
     link->stats.marked++;

@@ -55,15 +55,20 @@ static void bench_fini(struct bench *bench)
     alb_sim_packet_pool_fini(&bench->pool);
 }
 
-static void send(struct bench *bench, alb_psn psn, uint32_t wire_bytes)
+static void send_as(struct bench *bench, alb_psn psn, uint32_t wire_bytes, uint8_t traffic_class)
 {
     struct alb_sim_packet *packet = alb_sim_packet_get(&bench->pool, bench->pool.packet_bytes_max);
     struct alb_roce roce = {.opcode = ALB_RC_ACK, .psn = psn, .syndrome = ALB_AETH_SYNDROME_ACK(31)};
     alb_sim_load(packet)->stored_bytes = alb_roce_encode(&roce, alb_sim_load(packet)->bytes) + ALB_ICRC_BYTES;
     alb_sim_load(packet)->length = alb_sim_load(packet)->stored_bytes;
     packet->wire_bytes = wire_bytes;
-    packet->traffic_class = ALB_ECN_ECT0;
+    packet->traffic_class = traffic_class;
     alb_sim_link_send(&bench->link, packet, bench->queue.now);
+}
+
+static void send(struct bench *bench, alb_psn psn, uint32_t wire_bytes)
+{
+    send_as(bench, psn, wire_bytes, ALB_ECN_ECT0);
 }
 
 static void drain(struct bench *bench)
@@ -99,6 +104,21 @@ static void send__queue_limit_and_marks(void **state)
         assert_int_equal(b.arrivals[i].traffic_class, i > 2 ? ALB_ECN_CE : ALB_ECN_ECT0);
     assert_int_equal(b.link.stats.marked, 2);
     assert_int_equal(b.link.queue_bytes_peak, 5000);
+    bench_fini(&b);
+}
+
+// By a link before this one.
+static void send__what_is_marked_is_not_marked_again(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 1000000000, .mark_above_bytes = 1000});
+    send(&b, 0, 1000);
+    send_as(&b, 1, 1000, ALB_ECN_CE);
+    send(&b, 2, 1000);
+    send_as(&b, 3, 1000, ALB_ECN_CE);
+    drain(&b);
+    assert_int_equal(b.arrivals[3].traffic_class, ALB_ECN_CE);
+    assert_int_equal(b.link.stats.marked, 1);
     bench_fini(&b);
 }
 
@@ -461,6 +481,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(send__takes_its_time_on_the_wire_and_on_the_way),
         cmocka_unit_test(send__queue_limit_and_marks),
+        cmocka_unit_test(send__what_is_marked_is_not_marked_again),
         cmocka_unit_test(script__drops_swaps_doubles_delays_marks_and_damages),
         cmocka_unit_test(script__nobody_follows__the_held_packet_goes_on_by_itself),
         cmocka_unit_test(script__times_and_all),
