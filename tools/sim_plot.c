@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -178,11 +179,17 @@ int sim_plot_open(const char *directory)
 
 int sim_plot(const char *directory, const struct alb_result_of *result)
 {
+    const struct sigaction ignored = {.sa_handler = SIG_IGN};
+    struct sigaction before;
     FILE *gnuplot = popen("gnuplot", "w");
     if (!gnuplot)
         return command_error(COMMAND_FAILED, "sim", "gnuplot: %s", strerror(errno));
+    sigaction(SIGPIPE, &ignored, &before); // it may end before it has read all
     plot_times(gnuplot, directory, result);
     plot_slowdown(gnuplot, directory, result);
     plot_links(gnuplot, directory, result);
-    return pclose(gnuplot) == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, "sim", "gnuplot failed");
+    bool is_read = fflush(gnuplot) == 0 && !ferror(gnuplot);
+    bool is_good = pclose(gnuplot) == 0 && is_read;
+    sigaction(SIGPIPE, &before, NULL);
+    return is_good ? COMMAND_OK : command_error(COMMAND_FAILED, "sim", "gnuplot failed");
 }

@@ -777,6 +777,18 @@ class Sim(unittest.TestCase):
         with open(os.path.join(self.path("p"), "scenario-slow-links.svg"), encoding="utf-8") as file:
             self.assertIn("h1 to s0", file.read())
 
+    def plot_by(self, script, *arguments):
+        with open(self.path("gnuplot"), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(self.path("gnuplot"), 0o755)
+        return albedo("sim", "--quiet", "--plot", self.path("p"), *arguments,
+                      environment={"PATH": self.folder.name + ":" + os.environ["PATH"]})
+
+    def test_gnuplot_that_ends_early(self):
+        large = ["--variant", "slow", "--set", "network.hosts=64", "--set", "workload.size=1M", self.file]  # more than a pipe holds
+        for script in ("exit 3\n", "exit 0\n"):
+            self.assertEqual(self.plot_by(script, *large), (1, "", "albedo sim: gnuplot failed\n"))
+
     def test_compare(self):
         status, out, err = albedo("sim", "compare", self.file, "--policies", "slow,irn", "--seeds", "2", "--vary",
                                   "workload.size=10000,50000", "--metrics", "fct_max,done", "--json", self.path("j"))
