@@ -3,6 +3,7 @@
 #include "tools/command.h"
 #include "tools/sim.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -24,12 +25,12 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-// A text in gnuplot's single quotes.
+// A text in gnuplot's single quotes, in which the end of a line would end the command.
 static void quote(FILE *to, const char *text)
 {
     fputc('\'', to);
     for (; *text; text++)
-        fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, to);
+        fputs(*text == '\'' ? "''" : (char[]){(char)(iscntrl((unsigned char)*text) ? '?' : *text), '\0'}, to);
     fputc('\'', to);
 }
 

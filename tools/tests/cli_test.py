@@ -789,6 +789,15 @@ class Sim(unittest.TestCase):
         for script in ("exit 3\n", "exit 0\n"):
             self.assertEqual(self.plot_by(script, *large), (1, "", "albedo sim: gnuplot failed\n"))
 
+    def test_plot_of_a_file_with_any_name(self):
+        shutil.copy(self.file, self.path("a'\nquit\n"))
+        result = self.plot_by("cat >%s\n" % self.path("commands"), "--variant", "slow", self.path("a'\nquit\n"))
+        self.assertEqual(result[0], 0, result)
+        with open(self.path("commands"), encoding="utf-8") as file:
+            commands = file.read()
+        self.assertIn("set title 'a''?quit? (slow): ", commands)
+        self.assertNotIn("\nquit", commands)
+
     def test_compare(self):
         status, out, err = albedo("sim", "compare", self.file, "--policies", "slow,irn", "--seeds", "2", "--vary",
                                   "workload.size=10000,50000", "--metrics", "fct_max,done", "--json", self.path("j"))
