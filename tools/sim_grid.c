@@ -217,17 +217,32 @@ static bool end_job(const struct sim_grid *grid, const struct job *job)
     return is_good;
 }
 
+// It could not say so itself: there was no memory left, say.
+static void say_killed(const struct sim_grid *grid, const struct job *job, int signal)
+{
+    char varied[512] = "";
+    size_t length = 0;
+    for (uint32_t i = 0; i < grid->vary_count && length < sizeof(varied); i++)
+        length += (size_t)snprintf(varied + length, sizeof(varied) - length, ", %s = %s", grid->vary[i].key,
+                                   sim_grid_value(grid, job->point, i));
+    command_error(COMMAND_FAILED, "sim compare", "%s%s, seed %" PRIu32 ": the run was ended by signal %d (%s)",
+                  grid->policies[job->policy], varied, job->seed + 1, signal, strsignal(signal));
+}
+
 // Takes one that has ended out of the jobs; a child that was there before the comparison is none of them. False: errno.
 static bool wait_for_one(const struct sim_grid *grid, struct job *jobs, uint32_t *running, bool *is_good)
 {
     pid_t pid;
+    int status;
     uint32_t i = 0;
     do
-        pid = waitpid(-1, NULL, 0);
+        pid = waitpid(-1, &status, 0);
     while (pid < 0 && errno == EINTR);
     while (i < *running && jobs[i].pid != pid)
         i++;
     if (i < *running) {
+        if (WIFSIGNALED(status))
+            say_killed(grid, &jobs[i], WTERMSIG(status));
         *is_good &= end_job(grid, &jobs[i]);
         jobs[i] = jobs[--*running];
     }

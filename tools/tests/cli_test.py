@@ -978,19 +978,33 @@ class Sim(unittest.TestCase):
             cells = [json.loads(line) for line in file]
         self.assertEqual([("fct_p50" in cell, cell["done"], cell["end"]) for cell in cells], 2 * [(False, 0, "time")])
 
+    def compare_for_long(self, *options):
+        """The process, and those of its first two runs."""
+        compare = subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "sim", "compare", self.file, "--policies", "slow,fast",
+                                    "--jobs", "2", "--set", "workload.size=1G", "--set", "workload.messages=1000", *options],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
+        children = []
+        while len(children) < 2 and compare.poll() is None:
+            with open("/proc/%d/task/%d/children" % (compare.pid, compare.pid), encoding="utf-8") as file:
+                children = file.read().split()
+        self.assertEqual(len(children), 2)
+        return compare, children
+
+    def test_compare_names_a_run_that_is_killed(self):
+        compare, children = self.compare_for_long("--seeds", "1", "--vary", "network.hosts=4")
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+        _, err = compare.communicate(timeout=60)
+        self.assertEqual(compare.returncode, 1)
+        self.assertEqual(sorted(err.splitlines()), [
+            "albedo sim compare: %s, network.hosts = 4, seed 1: the run was ended by signal 9 (Killed)" % policy for policy in ("fast", "slow")])
+
     def test_compare_ends_with_its_runs(self):
         for number in (signal.SIGTERM, signal.SIGKILL):
-            compare = subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "sim", "compare", self.file, "--policies", "slow,fast",
-                                        "--jobs", "2", "--set", "workload.size=1G", "--set",
-                                        "workload.messages=1000"],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            children = []
-            while len(children) < 2 and compare.poll() is None:
-                with open("/proc/%d/task/%d/children" % (compare.pid, compare.pid), encoding="utf-8") as file:
-                    children = file.read().split()
-            self.assertEqual(len(children), 2)
+            compare, children = self.compare_for_long()
             compare.send_signal(number)
-            self.assertEqual(compare.wait(60), -number)
+            compare.communicate(timeout=60)
+            self.assertEqual(compare.returncode, -number)
             until = time.monotonic() + 20
             while any(map(is_running, children)) and time.monotonic() < until:
                 time.sleep(0.01)
