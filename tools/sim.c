@@ -228,7 +228,7 @@ static int run_file(const struct sim_options *options)
         status = run_variants(&file, options, &outputs, outcomes, &count);
     if (status == COMMAND_OK) {
         bool is_met = sim_check(&file, outcomes, count, outputs.text);
-        if (options->is_check && (!sim_check_ends(&file, outcomes, count, outputs.text) || !is_met))
+        if (options->is_check && (!sim_check_ends(outcomes, count, outputs.text) || !is_met))
             status = COMMAND_FAILED;
         if (any_stuck(outcomes, count))
             status = COMMAND_FAILED;

@@ -42,7 +42,8 @@ struct sim_outcome {
     struct alb_summary summary;
     enum alb_run_end end;
     bool is_stuck; // tasks could never be done, though nothing has failed
-    bool is_cut;   // by a limit of the command line, before the scenario's own end
+    bool has_end;  // the scenario has one of its own
+    bool is_cut;   // by a limit of the command line, before that
     uint64_t seed;
 };
 
@@ -94,7 +95,7 @@ int sim_run(const struct sim_file *file, const struct sim_options *options, cons
 bool sim_check(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count, FILE *to);
 
 // Whether each run came to its end, or to that of its scenario; says of which it did not.
-bool sim_check_ends(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count, FILE *to);
+bool sim_check_ends(const struct sim_outcome *outcomes, uint32_t count, FILE *to);
 
 // Options that a comparison has, too. False after a line on stderr that begins with the command's name.
 bool sim_take_max_time(const char *command, const char *text, struct sim_options *options);

@@ -99,16 +99,16 @@ bool sim_check(const struct sim_file *file, const struct sim_outcome *outcomes, 
     return all_met;
 }
 
-bool sim_check_ends(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count, FILE *to)
+bool sim_check_ends(const struct sim_outcome *outcomes, uint32_t count, FILE *to)
 {
-    bool may_end_early = sim_file_says(file, "end") != NULL, all_ended = true;
+    bool all_ended = true;
     for (uint32_t i = 0; i < count; i++) {
         const struct sim_outcome *outcome = &outcomes[i];
-        if (outcome->end == ALB_RUN_DONE || (may_end_early && !outcome->is_cut))
+        if (outcome->end == ALB_RUN_DONE || (outcome->has_end && !outcome->is_cut))
             continue;
         fprintf(to, "FAIL %s%send = %s, expected done%s\n", outcome->variant ? outcome->variant : "",
                 outcome->variant ? ": " : "", alb_result_end_name(outcome->end),
-                may_end_early ? " or the scenario's own end" : ", since [scenario] has no end");
+                outcome->has_end ? " or the scenario's own end" : ", since [scenario] has no end");
         all_ended = false;
     }
     return all_ended;

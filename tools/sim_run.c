@@ -266,6 +266,7 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
                                          .summary = &outcome->summary,
                                          .wall_seconds = seconds() - watch.begun};
     outcome->is_stuck = is_stuck(&run);
+    outcome->has_end = scenario->end != ALB_SIM_NEVER;
     outcome->is_cut = run.end == ALB_RUN_EVENTS || (run.end == ALB_RUN_TIME && options->until < scenario->end);
     if (!options->is_quiet || outcome->is_stuck)
         describe_end(&run);

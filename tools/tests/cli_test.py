@@ -861,6 +861,15 @@ class Sim(unittest.TestCase):
             self.assertIn("FAIL end = %s, expected done or the scenario's own end\n" % end, out)
         self.assertEqual(albedo("sim", "-qc", "--max-time", "1ms", self.path("short"))[0], 0)
 
+    def test_the_end_of_a_variant(self):
+        with open(self.path("ends"), "w", encoding="utf-8") as file:
+            file.write("[network]\nhosts = 4\n[workload]\nkind = permutation\nsize = 1M\n"
+                       "[variant whole]\n[variant short]\nscenario.end = 2us\n")
+        self.assertEqual(albedo("sim", "-qc", self.path("ends")), (0, "", ""))
+        status, out, _ = albedo("sim", "-qc", "--max-time", "1us", self.path("ends"))
+        self.assertEqual((status, out), (1, "FAIL whole: end = time, expected done, since [scenario] has no end\n"
+                                            "FAIL short: end = time, expected done or the scenario's own end\n"))
+
     def test_stuck(self):
         with open(self.path("wild.goal"), "w", encoding="utf-8") as file:
             file.write("num_ranks 2\n" + "".join(
