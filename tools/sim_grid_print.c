@@ -51,18 +51,30 @@ static void print_figure(const struct sim_grid *grid, uint32_t point, uint32_t p
     fputc('\n', grid->text);
 }
 
+// How many runs of that policy were done, and in how many messages were not: these are in no completion time.
+static void print_runs(const struct sim_grid *grid, uint32_t point, uint32_t policy)
+{
+    const uint32_t flows = sim_grid_find(grid, "flows"), flows_done = sim_grid_find(grid, "done");
+    uint32_t done = 0, lacking = 0;
+    for (uint32_t seed = 0; seed < grid->seeds; seed++) {
+        const struct sim_cell *cell = sim_grid_cell(grid, point, policy, seed);
+        done += cell->is_run && cell->end == ALB_RUN_DONE;
+        lacking += cell->is_run && cell->values[flows_done] < cell->values[flows];
+    }
+    fprintf(grid->text, ": %" PRIu32 " of %" PRIu32 " runs done", done, grid->seeds);
+    if (lacking)
+        fprintf(grid->text, ", in %" PRIu32 " run%s messages failed or were open", lacking, lacking > 1 ? "s" : "");
+    fputc('\n', grid->text);
+}
+
 void sim_grid_print(const struct sim_grid *grid)
 {
     for (uint32_t point = 0; point < grid->point_count; point++) {
         for (uint32_t policy = 0; policy < grid->policy_count; policy++) {
-            uint32_t done = 0;
-            for (uint32_t seed = 0; seed < grid->seeds; seed++)
-                done += sim_grid_cell(grid, point, policy, seed)->is_run &&
-                        sim_grid_cell(grid, point, policy, seed)->end == ALB_RUN_DONE;
             fprintf(grid->text, "%s", grid->policies[policy]);
             for (uint32_t i = 0; i < grid->vary_count; i++)
                 fprintf(grid->text, ", %s = %s", grid->vary[i].key, sim_grid_value(grid, point, i));
-            fprintf(grid->text, ": %" PRIu32 " of %" PRIu32 " runs done\n", done, grid->seeds);
+            print_runs(grid, point, policy);
             for (uint32_t i = 0; i < grid->shown_count; i++)
                 print_figure(grid, point, policy, grid->shown[i]);
         }

@@ -972,6 +972,17 @@ class Sim(unittest.TestCase):
             self.assertEqual(status, 2)
             self.assertIn("there is no metric \"%s\"; " % metric, err)
 
+    def test_compare_says_that_messages_are_not_done(self):
+        with open(self.path("cut-off"), "w", encoding="utf-8") as file:
+            file.write("[network]\nhosts = 4\n[workload]\nkind = permutation\nsize = 100000\nunreliable = yes\n"
+                       "[variant lost]\nfault.cables = h0-*\nfault.kind = death\n"
+                       "[variant open]\nscenario.end = 2us\n")
+        result = albedo("sim", "compare", self.path("cut-off"), "--policies", "plain,lost,open", "--seeds", "2", "--metrics", "done")
+        self.assertEqual(result[0], 0, result)
+        self.assertEqual(re.findall(r"\w+: .* runs .*", result[1]), [
+            "plain: 2 of 2 runs done", "lost: 2 of 2 runs done, in 2 runs messages failed or were open",
+            "open: 0 of 2 runs done, in 2 runs messages failed or were open"])
+
     def test_compare_of_policies_with_parameters(self):
         for option in (["--policies", "irn:low=50us,high=160us,csa"], ["--policies", "plain", "--vary", "host.loss=irn:low=50us,high=160us,csa"]):
             status, out, err = albedo("sim", "compare", self.file, "--seeds", "1", "--metrics", "done", *option)
