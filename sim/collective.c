@@ -128,7 +128,7 @@ static void tree_down(struct state *state, uint64_t bytes, const struct arrivals
             require_all(state, sent, &up[0]);
         else
             require(state, sent, down[parent]);
-        down[place] = receive(state, place, parent, bytes, state->step);
+        down[place] = think(state, place, receive(state, place, parent, bytes, state->step));
     }
     state->step++;
 }

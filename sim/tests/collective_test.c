@@ -108,11 +108,28 @@ static void alb_collective_add__sends_no_more_than_it_must(void **state)
     alb_schedule_fini(&schedule);
 }
 
+static void alb_collective_add__thinks_before_each_send_that_waits(void **state)
+{
+    for (enum alb_collective kind = 0; kind < ALB_COLLECTIVES; kind++) {
+        struct alb_schedule schedule;
+        make(&schedule, kind, RANKS_MAX, 1000, 3, 2);
+        for (uint32_t i = 0; i < schedule.task_count; i++) {
+            if (schedule.tasks[i].kind != ALB_TASK_RECV)
+                continue;
+            for (uint32_t e = schedule.first_edge[i]; e < schedule.first_edge[i + 1]; e++)
+                if (schedule.tasks[schedule.edges[e].to].kind == ALB_TASK_SEND)
+                    fail_msg("collective %u: task %u is sent at once", kind, schedule.edges[e].to);
+        }
+        alb_schedule_fini(&schedule);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_collective_add__everybody_gets_everything),
         cmocka_unit_test(alb_collective_add__sends_no_more_than_it_must),
+        cmocka_unit_test(alb_collective_add__thinks_before_each_send_that_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
