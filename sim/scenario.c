@@ -399,7 +399,7 @@ static uint32_t add_hosts(const char *list, uint32_t host_count, uint32_t *hosts
     uint64_t count = 0, first, last, step;
     for (const char *at = list; at;) {
         at = parse_span(at, &first, &last, &step);
-        if (!at || (*at && *at != ',') || first > last || last >= host_count)
+        if (!at || (*at && *at != ',') || first > last || last >= host_count || (first < last && step > last - first))
             return 0;
         for (uint64_t host = first; host <= last; host += step, count++) {
             if (count == host_count)
@@ -423,7 +423,8 @@ uint32_t alb_scenario_hosts(const char *list, uint32_t host_count, const struct 
         free(*hosts);
         alb_complain(complaint, where->file, where->line,
                      "\"%.60s\" is no list of hosts; expected all, or numbers and ranges such as 0..7 or 0..62/2 with "
-                     "commas between, below %" PRIu32 ", no more of them than there are hosts",
+                     "commas between, below %" PRIu32
+                     ", no more of them than there are hosts, no step beyond its range",
                      list, host_count);
     }
     return count;

@@ -373,7 +373,7 @@ static void alb_run_init__says_what_was_expected(void **state)
          "f:1: the workload sends nothing; expected at least one message from a host to another"},
         {"[network]\nhosts = 4\n[host 2..4]\nloss = irn\n[workload]\nkind = permutation\nsize = 1",
          "f:3: \"2..4\" is no list of hosts; expected all, or numbers and ranges such as 0..7 or 0..62/2 with commas "
-         "between, below 4, no more of them than there are hosts"},
+         "between, below 4, no more of them than there are hosts, no step beyond its range"},
     };
     for (size_t i = 0; i < ALB_COUNT(bad); i++) {
         struct alb_complaint complaint = {0};

@@ -328,8 +328,10 @@ static void alb_scenario_hosts__lists(void **state)
     static const struct {
         const char *list;
         uint32_t count, first, last;
-    } good[] = {{"all", 10, 0, 9}, {"3", 1, 3, 3}, {"0..9/4", 3, 0, 8}, {"7..8,2", 3, 7, 2}};
-    static const char *const bad[] = {"", "10", "5..", "..5", "1,", "1 2", "a", "0..9/0", "3..2", "0..9,0"};
+    } good[] = {{"all", 10, 0, 9},   {"3", 1, 3, 3},      {"0..9/4", 3, 0, 8},
+                {"7..8,2", 3, 7, 2}, {"3..3/2", 1, 3, 3}, {"0..9/9", 2, 0, 9}};
+    static const char *const bad[] = {"",  "10",     "5..",  "..5",    "1,",     "1 2",
+                                      "a", "0..9/0", "3..2", "0..9,0", "5..7/3", "5..7/18446744073709551615"};
     const struct alb_document_entry where = {.file = "f", .line = 3};
     struct alb_complaint complaint = {0};
     uint32_t *hosts;

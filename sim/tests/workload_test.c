@@ -134,7 +134,7 @@ static void alb_workload_schedule__says_what_was_expected(void **state)
         {"[workload]\nkind = incast\nto = 1,2,1\nsize = 1\n", "f:3: to: host 1 is there twice; expected each once"},
         {"[workload]\nkind = permutation\nsize = 1\nhosts = 9",
          "f:4: \"9\" is no list of hosts; expected all, or numbers and ranges such as 0..7 or 0..62/2 with commas "
-         "between, below 8, no more of them than there are hosts"},
+         "between, below 8, no more of them than there are hosts, no step beyond its range"},
         {"[workload]\nkind = permutation\nsize = 1\nhosts = 3", "f:4: one host alone; expected two at least"},
         {"[workload]\nkind = pairs\nsize = 1\nhosts = 3\nto = 3",
          "f:5: a host sends to itself; expected another one in to"},
