@@ -144,18 +144,40 @@ static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *comp
     return true;
 }
 
+// One part of a list: N, A..B or A..B/STEP. Returns what follows it, or NULL.
+static const char *parse_span(const char *at, uint64_t *first, uint64_t *last, uint64_t *step)
+{
+    char *end;
+    *step = 1;
+    if (*at < '0' || *at > '9')
+        return NULL;
+    *first = *last = strtoull(at, &end, 10);
+    if (strncmp(end, "..", 2) == 0) {
+        if (end[2] < '0' || end[2] > '9')
+            return NULL;
+        *last = strtoull(end + 2, &end, 10);
+        if (*end == '/') {
+            if (end[1] < '1' || end[1] > '9')
+                return NULL;
+            *step = strtoull(end + 1, &end, 10);
+        }
+    }
+    return end;
+}
+
+// A list that alb_scenario_hosts takes. Asked of every host, so that it is not made for that.
 static bool lists(const char *list, uint32_t host)
 {
-    struct alb_complaint complaint = {0};
-    const struct alb_document_entry nowhere = {.file = ""};
-    uint32_t *hosts;
-    uint32_t count = alb_scenario_hosts(list, ALB_SCENARIO_HOSTS_MAX, &nowhere, &hosts, &complaint);
-    bool is_in = false;
-    for (uint32_t i = 0; i < count && !is_in; i++)
-        is_in = hosts[i] == host;
-    if (count)
-        free(hosts);
-    return is_in;
+    uint64_t first, last, step;
+    if (is(list, "all"))
+        return true;
+    for (const char *at = list; at;) {
+        at = parse_span(at, &first, &last, &step);
+        if (at && first <= host && host <= last && (host - first) % step == 0)
+            return true;
+        at = at && *at ? at + 1 : NULL;
+    }
+    return false;
 }
 
 void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host, struct alb_engine_config *engine)
@@ -372,27 +394,6 @@ void alb_scenario_fini(struct alb_scenario *scenario)
 }
 
 // ---- lists and files ------------------------------------------------------------------------------------------------
-
-// One part of a list: N, A..B or A..B/STEP. Returns what follows it, or NULL.
-static const char *parse_span(const char *at, uint64_t *first, uint64_t *last, uint64_t *step)
-{
-    char *end;
-    *step = 1;
-    if (*at < '0' || *at > '9')
-        return NULL;
-    *first = *last = strtoull(at, &end, 10);
-    if (strncmp(end, "..", 2) == 0) {
-        if (end[2] < '0' || end[2] > '9')
-            return NULL;
-        *last = strtoull(end + 2, &end, 10);
-        if (*end == '/') {
-            if (end[1] < '1' || end[1] > '9')
-                return NULL;
-            *step = strtoull(end + 1, &end, 10);
-        }
-    }
-    return end;
-}
 
 static uint32_t add_hosts(const char *list, uint32_t host_count, uint32_t *hosts)
 {

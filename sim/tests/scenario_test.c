@@ -9,6 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+// The linker puts it before malloc (--wrap).
+static size_t allocated_bytes;
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+    allocated_bytes += bytes;
+    return __real_malloc(bytes);
+}
+
 static bool read_variant(struct alb_scenario *scenario, const char *text, const char *variant,
                          struct alb_complaint *complaint)
 {
@@ -76,6 +87,29 @@ static void alb_scenario_read__every_kind_of_value(void **state)
     assert_int_equal(engine.path_max, 64);
     alb_scenario_change_host(&scenario, 5, &engine);
     assert_int_equal(engine.path_max, 4);
+    alb_scenario_fini(&scenario);
+}
+
+// Which hosts a list is of, however many a scenario could have, is known without making it.
+static void alb_scenario_change_host__of_many(void **state)
+{
+    static struct alb_scenario scenario;
+    read_good(&scenario,
+              "[network]\nhosts = 65536\n[host all]\npaths = 4\n[host 0,10..60000/10]\npaths = 8\n"
+              "[host 9..20]\nrtt_target = 50us\n[workload]\nkind = permutation\nsize = 1\n",
+              NULL);
+    uint32_t eights = 0, slow = 0;
+    allocated_bytes = 0;
+    for (uint32_t host = 0; host < 65536; host++) {
+        struct alb_engine_config engine = scenario.engine;
+        alb_scenario_change_host(&scenario, host, &engine);
+        eights += engine.path_max == 8;
+        slow += engine.rtt_target_ns == 50000;
+        if (allocated_bytes > 65536)
+            fail_msg("host %u: %zu bytes", host, allocated_bytes);
+    }
+    assert_int_equal(eights, 6001);
+    assert_int_equal(slow, 12);
     alb_scenario_fini(&scenario);
 }
 
@@ -415,6 +449,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_scenario_read__every_kind_of_value),
+        cmocka_unit_test(alb_scenario_change_host__of_many),
         cmocka_unit_test(alb_scenario_read__variants),
         cmocka_unit_test(alb_scenario_read__a_setting_wins_over_a_variant),
         cmocka_unit_test(alb_scenario_read__says_where_and_what_was_expected),
