@@ -162,10 +162,15 @@ static void fini_tables(struct alb_engine *engine)
     alb_engine_put_memory(engine, engine->qps, engine->config.qp_max * sizeof(*engine->qps));
 }
 
+bool alb_engine_config_apply(struct alb_engine_config *config)
+{
+    return alb_congestion_set(config) && alb_credit_set(config);
+}
+
 int alb_engine_create(const struct alb_engine_config *config, struct alb_engine **out)
 {
     struct alb_engine_config chosen = *config;
-    int error = alb_congestion_set(&chosen) && alb_credit_set(&chosen) ? check_config(&chosen) : EINVAL;
+    int error = alb_engine_config_apply(&chosen) ? check_config(&chosen) : EINVAL;
     if (error)
         return error;
     struct alb_engine *engine = config->memory.get(config->memory.context, sizeof(*engine));

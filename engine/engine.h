@@ -92,6 +92,9 @@ struct alb_engine_config {
 };
 
 void alb_engine_config_default(struct alb_engine_config *config);
+// Sets the limits that the parameters of its policies give, as alb_engine_create does by itself. False: a policy or a
+// parameter is unknown.
+bool alb_engine_config_apply(struct alb_engine_config *config);
 // Sets the transport, and the policies and windows that suit it best; the default is "rc". EINVAL: no such transport.
 int alb_engine_config_transport(struct alb_engine_config *config, const char *transport);
 

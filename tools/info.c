@@ -53,6 +53,8 @@ static int configuration_of(const char *name, struct alb_device_options *options
     alb_engine_config_default(config);
     if (failed == 0)
         failed = alb_device_configure(name, options, config);
+    if (failed == 0 && !alb_engine_config_apply(config))
+        failed = EINVAL;
     return failed;
 }
 

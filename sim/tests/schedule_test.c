@@ -87,7 +87,6 @@ static void alb_schedule_seal__refuses_a_cycle(void **state)
                               "all can be done");
 }
 
-// Two ranks that each receive before they send.
 // Receipts that are posted before what they exchange is sent, on both sides.
 static void alb_schedule_seal__takes_what_waits_for_a_receipt_to_begin(void **state)
 {
@@ -102,6 +101,7 @@ static void alb_schedule_seal__takes_what_waits_for_a_receipt_to_begin(void **st
     alb_schedule_fini(&schedule);
 }
 
+// Two ranks that each receive before they send.
 static void alb_schedule_seal__refuses_a_cycle_through_messages(void **state)
 {
     struct alb_schedule schedule;

@@ -389,6 +389,8 @@ class Info(unittest.TestCase):
         self.assertEqual(both[0]["policies"], devices[0]["policies"])
         self.assertEqual(both[1]["policies"], {"transport": "csa", "loss": "fixed:interval=200us", "congestion": "none",
                                                "path": "single", "credit": "off", "paths": 2, "completions": "delivered"})
+        bounded = json.loads(albedo("info", "--json", environment={"ALBEDO_CONGESTION": "window:max=1MiB"})[1])["devices"]
+        self.assertEqual([d["limits"]["window_max_bytes"] == 1 << 20 for d in bounded], [False, True])
         raised = json.loads(albedo("info", "--json", environment={"ALBEDO_COMPLETIONS": "reflected"})[1])["devices"]
         self.assertEqual([(one["name"], one["policies"]["completions"]) for one in raised], [("albedo0", "visible")])
         self.assertEqual(albedo("info", environment={"ALBEDO_COMPLETIONS": "hoped"})[0], 2)
