@@ -9,23 +9,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool waits(const struct alb_schedule *schedule, const bool *is_done, uint32_t task)
+// How far each task has come.
+struct progress {
+    bool has_begun, is_done, is_blocked;
+};
+
+static bool has_message(const struct alb_schedule *schedule, const struct progress *progress, uint32_t task)
 {
     const struct alb_task *t = &schedule->tasks[task];
-    return t->kind == ALB_TASK_RECV && t->matched != ALB_TASK_NONE && !is_done[t->matched];
+    return t->kind != ALB_TASK_RECV || t->matched == ALB_TASK_NONE || progress[t->matched].has_begun;
 }
 
-// Does what waits for nothing any more; returns how many tasks that were.
-static uint32_t do_some(const struct alb_schedule *schedule, bool *is_done, bool *is_blocked)
+// Begins and ends what waits for nothing any more; returns how many tasks have ended or begun.
+static uint32_t do_some(const struct alb_schedule *schedule, struct progress *progress)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < schedule->task_count; i++)
-        is_blocked[i] = is_done[i] || waits(schedule, is_done, i);
-    for (uint32_t e = 0; e < schedule->edge_count; e++)
-        is_blocked[schedule->edges[e].to] |= !is_done[schedule->edges[e].from];
+        progress[i].is_blocked = false;
+    for (uint32_t e = 0; e < schedule->edge_count; e++) {
+        const struct alb_task_edge *edge = &schedule->edges[e];
+        const struct progress *from = &progress[edge->from];
+        progress[edge->to].is_blocked |= !(edge->at_start ? from->has_begun : from->is_done);
+    }
     for (uint32_t i = 0; i < schedule->task_count; i++) {
-        is_done[i] |= !is_blocked[i];
-        count += !is_blocked[i];
+        struct progress *p = &progress[i];
+        bool ends = p->has_begun && !p->is_done && has_message(schedule, progress, i);
+        bool begins = !p->has_begun && !p->is_blocked;
+        p->is_done |= ends;
+        p->has_begun |= begins;
+        count += ends + begins;
     }
     return count;
 }
@@ -33,9 +45,9 @@ static uint32_t do_some(const struct alb_schedule *schedule, bool *is_done, bool
 // In some order everything can be done, unless receipts wait for any rank.
 static void check_order(const struct alb_schedule *schedule)
 {
-    uint32_t n = schedule->task_count, left = n;
-    bool *is_done = calloc(n + 1u, sizeof(*is_done)), *is_blocked = calloc(n + 1u, sizeof(*is_blocked));
-    if (!is_done || !is_blocked)
+    uint32_t n = schedule->task_count, left = 2 * n;
+    struct progress *progress = calloc(n + 1u, sizeof(*progress));
+    if (!progress)
         abort();
     for (uint32_t i = 0; i < n; i++) {
         const struct alb_task *task = &schedule->tasks[i];
@@ -43,10 +55,9 @@ static void check_order(const struct alb_schedule *schedule)
         alb_assert(task->peer < schedule->rank_count || task->peer == ALB_TASK_ANY);
     }
     for (uint32_t done = 1; done > 0; left -= done)
-        done = do_some(schedule, is_done, is_blocked);
+        done = do_some(schedule, progress);
     alb_assert(left == 0);
-    free(is_done);
-    free(is_blocked);
+    free(progress);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
