@@ -5,6 +5,7 @@
 #include "device/syscalls.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -36,9 +37,24 @@ void alb_event_file_add(const struct alb_event_file *file)
     (void)written;
 }
 
+// Kernels before 5.9, and those that filter calls, know no other way to ask without waiting. A thread that begins to
+// wait just then is told EAGAIN, and begins again.
+static bool try_by_flag(int count_fd)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // the flag is the descriptor's, not the thread's
+    pthread_mutex_lock(&mutex);
+    fcntl(count_fd, F_SETFL, O_NONBLOCK);
+    bool is_taken = alb_sys_eventfd_take(count_fd) >= 0;
+    fcntl(count_fd, F_SETFL, 0);
+    pthread_mutex_unlock(&mutex);
+    return is_taken;
+}
+
 bool alb_event_file_drop(const struct alb_event_file *file)
 {
-    return alb_sys_eventfd_try(file->count_fd) >= 0;
+    if (alb_sys_eventfd_try(file->count_fd) >= 0)
+        return true;
+    return errno != EAGAIN && errno != EBADF && try_by_flag(file->count_fd);
 }
 
 enum alb_event_file_mode alb_event_file_mode(const struct alb_event_file *file)
@@ -49,25 +65,17 @@ enum alb_event_file_mode alb_event_file_mode(const struct alb_event_file *file)
     return flags & O_NONBLOCK ? ALB_EVENT_FILE_DOES_NOT_BLOCK : ALB_EVENT_FILE_BLOCKS;
 }
 
-// Kernels before 5.9, and those that filter calls, have no other way to ask without waiting.
-static bool is_readable(int fd)
-{
-    struct pollfd file = {.fd = fd, .events = POLLIN};
-    return alb_sys_poll(&file, 0) == 1;
-}
-
 // Takes one if it is there. 0, an errno, or EINPROGRESS: it is to be waited for.
 static __attribute__((noinline)) int take_without_waiting(const struct alb_event_file *file)
 {
-    if (alb_sys_eventfd_try(file->count_fd) >= 0)
+    if (alb_event_file_drop(file))
         return 0;
     if (errno == EBADF)
         return EBADF;
-    bool cannot_try = errno != EAGAIN; // not known, or not allowed
     int flags = alb_sys_flags(file->fd);
     if (flags < 0)
         return errno;
-    return flags & O_NONBLOCK && !(cannot_try && is_readable(file->count_fd)) ? EAGAIN : EINPROGRESS;
+    return flags & O_NONBLOCK ? EAGAIN : EINPROGRESS;
 }
 
 // What waits has no variables on the stack: AddressSanitizer does not see a thread that is cancelled leave a function.
@@ -77,5 +85,7 @@ int alb_event_file_take(const struct alb_event_file *file)
     int error = take_without_waiting(file);
     if (error != EINPROGRESS)
         return error;
-    return read(file->count_fd, &count, sizeof(count)) == sizeof(count) ? 0 : errno;
+    while ((error = read(file->count_fd, &count, sizeof(count)) == sizeof(count) ? 0 : errno) == EAGAIN)
+        ;
+    return error;
 }

@@ -18,7 +18,7 @@ void alb_event_file_close(const struct alb_event_file *file);
 
 // One more is there. 2^64 of them never are.
 void alb_event_file_add(const struct alb_event_file *file);
-// One less. False: none is there, or the kernel (before 5.9) cannot tell without waiting.
+// One less. False: none is there.
 bool alb_event_file_drop(const struct alb_event_file *file);
 
 enum alb_event_file_mode {

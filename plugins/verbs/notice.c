@@ -24,7 +24,6 @@ int alb_notices_init(struct alb_notices *notices, const struct alb_notices_drive
     notices->expected = NULL;
     atomic_init(&notices->is_handed, false);
     atomic_init(&notices->is_roused, false);
-    atomic_init(&notices->has_strays, false);
     notices->driver = driver ? *driver : (struct alb_notices_driver){0};
     atomic_init(&notices->drivers, 0);
     atomic_init(&notices->has_ended, false);
@@ -242,8 +241,7 @@ static struct alb_notice *take(struct alb_notices *notices, bool is_alone)
     struct alb_notice *notice = take_from_driver(notices, mode == ALB_EVENT_FILE_BLOCKS, is_alone);
     if (notice)
         return notice;
-    bool has_strays = atomic_load_explicit(&notices->has_strays, memory_order_relaxed);
-    if (mode == ALB_EVENT_FILE_BLOCKS || !is_empty(notices) || has_strays)
+    if (mode == ALB_EVENT_FILE_BLOCKS || !is_empty(notices))
         return take_counted(notices);
     errno = EAGAIN; // where nothing is pending nothing is counted either
     return NULL;
@@ -269,8 +267,8 @@ struct alb_notice *alb_notices_take(struct alb_notices *notices)
     return notice;
 }
 
-// A count that is missing was read already: its reader will find nothing and read again; one that cannot be read here
-// has the same effect. One that is still to be written would stay without its notice.
+// A count that is missing was read already: its reader will find nothing and read again. One that is still to be
+// written would stay without its notice.
 void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice)
 {
     pthread_mutex_lock(&notices->lock);
@@ -278,8 +276,8 @@ void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice)
     if (notices->expected == notice)
         notices->expected = NULL;
     for (; notice->pending > 0; notice->pending--) {
-        if (!take_back(notices) && !alb_event_file_drop(&notices->file))
-            atomic_store_explicit(&notices->has_strays, true, memory_order_relaxed);
+        if (!take_back(notices))
+            alb_event_file_drop(&notices->file);
     }
     pthread_mutex_unlock(&notices->lock);
 }

@@ -32,7 +32,6 @@ struct alb_notices {
     bool has_looker;             // a thread is in driver.await or driver.ask
     bool had_one;                // a notice was taken since driver.ask
     _Atomic bool is_roused;      // driver.ask makes the descriptor readable
-    _Atomic bool has_strays;     // the file may count what is forgotten
     struct alb_notice *expected; // by alb_notices_expect, and none was given instead since; or NULL
     _Atomic bool is_handed; // one notice is for it, and the file does not count that
     struct alb_event_file file;

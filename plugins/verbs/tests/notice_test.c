@@ -367,20 +367,6 @@ static void take__gives_what_is_owed_to_one_that_blocks_since(void **state)
     assert_true(alb_notices_fini(&notices));
 }
 
-// Where the kernel cannot tell without waiting, forget leaves what is counted to who asks next.
-static void take__reads_what_is_counted_of_what_is_forgotten(void **state)
-{
-    struct alb_notices notices;
-    struct script script = {.raises = {0}};
-    init_with_script(&notices, &script);
-    set_nonblocking(notices.file.fd);
-    alb_event_file_add(&notices.file);
-    atomic_store(&notices.has_strays, true);
-    take_vainly(&notices);
-    assert_false(is_readable(notices.file.fd));
-    assert_true(alb_notices_fini(&notices));
-}
-
 static void forget__of_what_was_handed(void **state)
 {
     struct alb_notices notices;
@@ -504,7 +490,6 @@ int main(void)
         cmocka_unit_test(take__drives_nothing_if_it_need_not_wait),
         cmocka_unit_test(take__gives_what_is_expected_when_one_is_owed),
         cmocka_unit_test(take__gives_what_is_owed_to_one_that_blocks_since),
-        cmocka_unit_test(take__reads_what_is_counted_of_what_is_forgotten),
         cmocka_unit_test(take__asks_before_it_says_that_nothing_is_there),
         cmocka_unit_test(take__drives_nothing_that_has_ended),
         cmocka_unit_test(take__drives_for_one_thread_alone),
