@@ -181,7 +181,7 @@ static void take__where_the_kernel_cannot_try(void **state)
 {
     pthread_t thread;
     void *refused;
-    assert_int_equal(pthread_create(&thread, NULL, use_an_old_kernel, &thread), 0);
+    assert_int_equal(pthread_create(&thread, NULL, use_an_old_kernel, state), 0);
     assert_int_equal(pthread_join(thread, &refused), 0);
     if (refused)
         skip();
