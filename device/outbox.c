@@ -35,8 +35,6 @@ void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_li
 static uint8_t *room_for_copy(struct alb_outbox *outbox, const struct alb_burst *burst)
 {
     uint32_t bytes_max = burst->segment_count * burst->segment_bytes;
-    if (outbox->count == 0)
-        outbox->copies_bytes = 0;
     if (burst->segment_bytes > ALB_OUTBOX_COPIED_DATAGRAM || bytes_max <= ALB_OUTBOX_FLAT_BYTES ||
         bytes_max > sizeof(outbox->burst_copies) - outbox->copies_bytes)
         return NULL;
@@ -50,16 +48,58 @@ static enum alb_icrc_ident ident_of(const struct alb_outbox *outbox, bool is_cut
     return is_cut ? ALB_ICRC_IDENT_PLACE : ALB_ICRC_IDENT_ZERO;
 }
 
-uint8_t *alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket,
-                         bool is_cut)
+// Lets the segments refer to copies of theirs, one behind the other. Returns where, or NULL: there is no room.
+static uint8_t *take_copies(struct alb_outbox *outbox, const struct alb_burst *burst)
+{
+    uint32_t bytes_max = burst->segment_count * burst->segment_bytes;
+    if (bytes_max > sizeof(outbox->burst_copies) - outbox->copies_bytes)
+        return NULL;
+    uint8_t *first = outbox->burst_copies + outbox->copies_bytes;
+    for (uint32_t s = 0; s < burst->segment_count; s++) {
+        struct alb_segment *segment = &outbox->tx->segments[burst->segment_first + s];
+        struct iovec *iov = &outbox->tx->iov[segment->iov_first];
+        uint8_t *to = first + s * burst->segment_bytes, *end = to;
+        for (uint32_t k = 0; k < segment->iov_count; k++) {
+            memcpy(end, iov[k].iov_base, iov[k].iov_len);
+            end += iov[k].iov_len;
+        }
+        iov[0] = (struct iovec){.iov_base = to, .iov_len = segment->length};
+        segment->iov_count = 1;
+    }
+    outbox->copies_bytes += bytes_max;
+    return first;
+}
+
+static bool is_copied(const struct alb_outbox *outbox, const struct alb_burst *burst)
+{
+    return outbox->tx->segments[burst->segment_first].iov_count == 1;
+}
+
+static uint8_t *seal(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket, bool is_cut)
 {
     enum alb_icrc_ident ident = ident_of(outbox, is_cut);
     uint8_t *copy = is_cut ? room_for_copy(outbox, burst) : NULL;
-    if (copy)
+    if (copy) {
         alb_icrc_seal_copy(&socket->flow, outbox->tx, burst, &socket->local, ident, copy);
-    else
-        alb_icrc_seal(&socket->flow, outbox->tx, burst, &socket->local, ident);
-    return copy;
+        return copy;
+    }
+    if (burst->may_change && !is_copied(outbox, burst))
+        copy = take_copies(outbox, burst);
+    alb_icrc_seal(&socket->flow, outbox->tx, burst, &socket->local, ident);
+    return is_cut ? copy : NULL;
+}
+
+uint8_t *alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket,
+                         bool is_cut)
+{
+    if (outbox->count == 0)
+        outbox->copies_bytes = 0;
+    if (burst->may_change &&
+        burst->segment_count * burst->segment_bytes > sizeof(outbox->burst_copies) - outbox->copies_bytes) {
+        alb_outbox_flush(outbox);
+        outbox->copies_bytes = 0;
+    }
+    return seal(outbox, burst, socket, is_cut);
 }
 
 static void add_control(struct msghdr *header, int level, int type, const void *value, size_t bytes)
@@ -155,7 +195,7 @@ static void send_singly(struct alb_outbox *outbox, uint32_t i)
 {
     const struct alb_burst *burst = outbox->bursts[i];
     struct msghdr header = outbox->headers[i].msg_hdr;
-    alb_outbox_seal(outbox, burst, outbox->socket, false);
+    seal(outbox, burst, outbox->socket, false);
     header.msg_control = &outbox->controls[i];
     header.msg_controllen = 0;
     add_controls(&header, alb_addr_is_ipv4(&burst->peer.addr), burst->traffic_class, burst->hop_limit,

@@ -68,7 +68,8 @@ struct alb_outbox {
 void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_line *line, struct alb_edge_stats *stats,
                      bool icrc_ones);
 
-// Writes the ICRCs of a burst. is_cut: the kernel is to cut it, else each segment leaves alone. Returns a copy of it,
+// Writes the ICRCs of a burst, of what may change those of a copy that its segments refer to from then on. is_cut: the
+// kernel is to cut it, else each segment leaves alone. May send what waits. Returns a copy of the burst in one piece,
 // good for the message that is added next, or NULL.
 uint8_t *alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket,
                          bool is_cut);

@@ -246,7 +246,7 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_
         out->unasked_bytes = unasked_bytes;
         return fill;
     }
-    alb_outbound_add(csa->qp->engine, packet->builder, source, segment.payload_bytes);
+    alb_outbound_add_answer(csa->qp->engine, packet->builder, source, segment.payload_bytes);
     alb_trace_add(csa->qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, csa->qp->number, psn,
                   request_of(answer), segment.payload_bytes, packet->now);
     if (is_again)

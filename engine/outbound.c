@@ -58,11 +58,17 @@ static uint32_t walk_next(struct alb_qp *qp, struct walk *walk, uint32_t length,
     return part;
 }
 
+// A piece of payload, as it is read.
+static void add(const struct alb_engine *engine, struct alb_tx_builder *builder, const uint8_t *bytes, uint32_t length)
+{
+    alb_tx_payload(builder, alb_corrupt_read(engine->config.corruption, bytes, length), length);
+}
+
 bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
                          uint64_t offset, uint32_t length)
 {
     if (wqe->flags & ALB_SEND_INLINE) {
-        alb_outbound_add(qp->engine, builder, wqe->inline_data + offset, length);
+        add(qp->engine, builder, wqe->inline_data + offset, length);
         return true;
     }
     if (wqe->opcode == ALB_WR_TXN_END) {
@@ -76,7 +82,7 @@ bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, stru
         uint32_t part = walk_next(qp, &walk, length, 0, &host);
         if (part == 0)
             return false;
-        alb_outbound_add(qp->engine, builder, host, part);
+        add(qp->engine, builder, host, part);
         length -= part;
     }
     return true;
@@ -92,10 +98,10 @@ uint32_t alb_outbound_stretch(struct alb_qp *qp, const struct alb_send_wqe *wqe,
     return length;
 }
 
-void alb_outbound_add(const struct alb_engine *engine, struct alb_tx_builder *builder, const uint8_t *bytes,
-                      uint32_t length)
+void alb_outbound_add_answer(const struct alb_engine *engine, struct alb_tx_builder *builder, const uint8_t *bytes,
+                             uint32_t length)
 {
-    alb_tx_payload(builder, alb_corrupt_read(engine->config.corruption, bytes, length), length);
+    alb_tx_payload_that_may_change(builder, alb_corrupt_read(engine->config.corruption, bytes, length), length);
 }
 
 // One byte of it lies in one entry.

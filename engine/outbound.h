@@ -23,9 +23,9 @@ bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, stru
 uint32_t alb_outbound_stretch(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint64_t offset,
                               const uint8_t **bytes);
 
-// Adds a piece of payload, as it is read.
-void alb_outbound_add(const struct alb_engine *engine, struct alb_tx_builder *builder, const uint8_t *bytes,
-                      uint32_t length);
+// Adds a piece of what a READ asks for.
+void alb_outbound_add_answer(const struct alb_engine *engine, struct alb_tx_builder *builder, const uint8_t *bytes,
+                             uint32_t length);
 
 // The request begins: corruption on demand of the memory that it carries.
 void alb_outbound_change_source(struct alb_qp *qp, const struct alb_send_wqe *wqe);

@@ -142,7 +142,7 @@ static bool send_read(struct alb_rc *rc, const struct alb_rc_answer *answer, str
     fill(rc, &roce, read_opcode(answer), psn, SYNDROME_ACK);
     alb_tx_begin(builder, &qp->flow, &roce, bytes);
     if (bytes)
-        alb_outbound_add(qp->engine, builder, source, bytes);
+        alb_outbound_add_answer(qp->engine, builder, source, bytes);
     alb_tx_end(builder);
     return true;
 }

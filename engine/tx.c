@@ -73,6 +73,7 @@ static struct alb_burst *open_burst(struct alb_tx *tx, const struct alb_flow *fl
     burst->hop_limit = flow->hop_limit;
     burst->is_whole = flow->is_whole;
     burst->may_be_cut = flow->may_be_cut;
+    burst->may_change = false;
     burst->segment_first = tx->segment_count;
     burst->segment_count = 0;
     burst->segment_bytes = length;
@@ -95,7 +96,7 @@ uint8_t *alb_tx_begin_header(struct alb_tx_builder *builder, const struct alb_fl
     builder->segment = segment;
     builder->payload_bytes = payload_bytes;
     builder->trailer_bytes = trailer_bytes;
-    builder->copies_short = false;
+    builder->copies_short = builder->may_change = false;
     if (!can_join(tx, builder->burst, flow, segment->length))
         builder->burst = open_burst(tx, flow, segment->length);
     return header;
@@ -144,6 +145,12 @@ void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t 
         (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
 }
 
+void alb_tx_payload_that_may_change(struct alb_tx_builder *builder, const void *bytes, uint32_t length)
+{
+    builder->may_change |= length > 0 && (!builder->copies_short || length > SHORT_BYTES);
+    alb_tx_payload(builder, bytes, length);
+}
+
 void alb_tx_end(struct alb_tx_builder *builder)
 {
     struct alb_tx *tx = builder->tx;
@@ -157,6 +164,7 @@ void alb_tx_end(struct alb_tx_builder *builder)
     tx->iov_count += segment->iov_count;
     tx->bytes_count += end;
     tx->segment_count++;
+    burst->may_change |= builder->may_change;
     if (burst->segment_count++ == 0)
         tx->burst_count++;
     if (segment->length < burst->segment_bytes)
@@ -183,6 +191,7 @@ uint8_t *alb_tx_packet_begin(struct alb_tx_builder *builder, uint32_t header_byt
     builder->segment = segment;
     builder->payload_bytes = 0;
     builder->copies_short = true;
+    builder->may_change = false;
     builder->packet_bytes = header_bytes;
     builder->at = header + header_bytes;
     builder->at_end = tx->bytes + tx->bytes_capacity - TRAILER_ROOM_BYTES;
@@ -241,6 +250,7 @@ uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow
     tx->bytes_count += end;
     tx->segment_count++;
     struct alb_burst *burst = builder->burst;
+    burst->may_change |= builder->may_change;
     if (burst->segment_count++ == 0)
         tx->burst_count++;
     if (segment->length < burst->segment_bytes)

@@ -22,6 +22,7 @@ struct alb_tx_builder {
     struct alb_segment *segment; // the one being built
     uint32_t payload_bytes;      // of it, still to come
     uint32_t trailer_bytes;
+    bool may_change; // what is being built has payload that may change
 
     // A packet of frames (below).
     bool copies_short;     // short payload is copied behind the headers, which saves references
@@ -58,6 +59,8 @@ void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, s
 uint8_t *alb_tx_begin_header(struct alb_tx_builder *builder, const struct alb_flow *flow, uint32_t header_bytes,
                              uint32_t payload_bytes);
 void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t length);
+// The same of memory that the program writes to as it likes: what a READ asks for.
+void alb_tx_payload_that_may_change(struct alb_tx_builder *builder, const void *bytes, uint32_t length);
 void alb_tx_end(struct alb_tx_builder *builder);
 // Gives up the segment begun last.
 void alb_tx_cancel(struct alb_tx_builder *builder);

@@ -48,7 +48,7 @@ static inline bool alb_datagram_is_like(const struct alb_datagram *a, const stru
 
 // One datagram to send: tx->iov[iov_first ... iov_first + iov_count - 1]. The first entry is the header, the last one
 // the trailer: pad bytes and then four bytes of room for the ICRC, which the edge seals. Both lie in tx->bytes. Between
-// them stands the payload, in memory that stays valid and unchanged until the driver enters the engine again.
+// them stands the payload, in memory that stays valid until the driver enters the engine again.
 struct alb_segment {
     uint32_t iov_first;
     uint16_t iov_count;
@@ -65,6 +65,7 @@ struct alb_burst {
     uint8_t hop_limit; // 0: the system's default
     bool is_whole;     // IP must not cut it, whatever its length: it is lost then, which tells something
     bool may_be_cut;   // by IP: it is longer than the path carries, and cannot be cut anew
+    bool may_change;   // its payload, while it is sent: the ICRC must be that of the bytes that leave
     uint32_t segment_first;
     uint32_t segment_count;
     uint32_t segment_bytes;

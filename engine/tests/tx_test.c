@@ -135,6 +135,22 @@ static void tx_begin__another_flow_does_not_join(void **state)
     }
 }
 
+// A burst is as changing as the most changing of its segments.
+static void tx_payload_that_may_change__is_said_of_its_burst(void **state)
+{
+    struct alb_tx_builder builder;
+    struct fixture *f = start(state, &builder);
+    add(&builder, &flow_a, 64);
+    begin(&builder, &flow_a, 64);
+    alb_tx_payload_that_may_change(&builder, payload, 64);
+    alb_tx_end(&builder);
+    add(&builder, &flow_a, 64);
+    add(&builder, &flow_a, 128);
+    assert_int_equal(f->tx.burst_count, 2);
+    assert_true(f->bursts[0].may_change);
+    assert_false(f->bursts[1].may_change);
+}
+
 static void tx_begin__burst_stays_within_its_limits(void **state)
 {
     struct alb_tx_builder builder;
@@ -228,6 +244,7 @@ int main(void)
         FIXTURE_TEST(tx_begin__a_shorter_one_joins_and_closes),
         FIXTURE_TEST(tx_begin__a_longer_one_does_not_join),
         FIXTURE_TEST(tx_begin__another_flow_does_not_join),
+        FIXTURE_TEST(tx_payload_that_may_change__is_said_of_its_burst),
         FIXTURE_TEST(tx_begin__burst_stays_within_its_limits),
         FIXTURE_TEST(tx_burst_is_full__by_segments_and_by_bytes),
         FIXTURE_TEST(tx_begin__a_segment_given_up_leaves_no_trace),
