@@ -236,6 +236,9 @@ def wait_for(condition, seconds):
     return condition()
 
 
+SKIPPED = 77  # exit status of what has not found what it needs (scripts/parts.sh)
+
+
 class Count:
     """Counts results; finish() prints the line that scripts/check.sh reads and ends the program."""
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Albedo, Count, Place, describe, free_port, reason, wait_pair, with_retries  # noqa: E402
+from harness import SKIPPED, Albedo, Count, Place, describe, free_port, reason, wait_pair, with_retries  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
 from topology import Missing, Network, router  # noqa: E402
@@ -71,7 +71,7 @@ def main():
         places, between = make()
     except Missing as missing:
         print("skip: %s" % missing)
-        sys.exit(77)
+        sys.exit(SKIPPED)
     for family, (here, there) in places.items():
         dropped = between.counters("narrow")["too_long"]
         for program in PROGRAMS:
