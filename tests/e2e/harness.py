@@ -266,7 +266,7 @@ class Count:
         if self.skipped:
             print("%d skipped" % self.skipped)
         print("%d passed, %d failed" % (self.passed, self.failed), flush=True)
-        sys.exit(1 if self.failed or not self.passed else 0)
+        sys.exit(1 if self.failed else 0 if self.passed else SKIPPED if self.skipped else 1)
 
 
 SILENCE = "a peer was silent for longer than the program's timeouts"

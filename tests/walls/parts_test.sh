@@ -27,6 +27,7 @@ ctest_line='100% tests passed, 0 tests failed out of 5'
 slow_ctest='echo "1/3 Test #1: a ....   Passed    0.1 sec"; echo "2/3 Test #2: b ....   Passed    0.1 sec"; sleep 30'
 spoilt_ctest='echo "1/3 Test #1: a ....***Failed    0.1 sec"; sleep 30'
 spoilt_table='echo "FAIL  a row"; sleep 30'
+skips='import sys; sys.path.insert(0, "tests/e2e"); from harness import Count; c = Count(); c.skip("a", "not here"); c.finish()'
 no_network='import sys; sys.path.insert(0, "bench"); from flows import skip; skip("no such tool")'
 
 expect count__table '3 passed, 0 failed' "part a 9 echo '3 passed, 0 failed'"
@@ -35,6 +36,7 @@ expect count__nothing_counted '1 passed, 1 failed' 'part a 9 true; part b 9 fals
 expect count__none_failed_but_the_part '3 passed, 1 failed' "part a 9 bash -c 'echo \"3 passed, 0 failed\"; exit 1'"
 expect skip__needs_what_is_not_there '1 passed, 0 failed' 'part a 9 bash -c "exit 77"; part b 9 true'
 expect skip__no_network '1 passed, 0 failed' "part a 9 python3 -c '$no_network'; part b 9 true"
+expect skip__every_row '1 passed, 0 failed' "part a 9 python3 -c '$skips'; part b 9 true"
 expect skip__does_not_fit '1 passed, 0 failed' "part a 9 true; ends=\$((\$(date +%s) + 5)); part b 9 false"
 expect own_limit__is_a_failure '0 passed, 1 failed' 'part a 1 sleep 30'
 expect end_of_time__cuts_short '2 passed, 0 failed' "ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$slow_ctest'"
