@@ -61,6 +61,12 @@ def beside(network):
                          (network.link_mtu - PACKET_OVERHEAD) // 4 * 4)
 
 
+def summary(measured):
+    """Of one contestant's figures; None: a round that failed."""
+    good = [value for value in measured if value is not None]
+    return {"median": statistics.median(good), "least": min(good), "most": max(good), "rounds_failed": len(measured) - len(good)}
+
+
 class Bench:
     def __init__(self, build, repeat, quick):
         self.repeat, self.seconds = repeat, 0.3 if quick else 0.7
@@ -141,12 +147,11 @@ class Bench:
         for _ in range(self.repeat):
             for name in case.contestants:
                 try:
-                    values[name].append(self.measure(name, network, case)[case.figure])
+                    value = self.measure(name, network, case)[case.figure]
                 except (Failed, OSError) as failure:  # a program that is not installed, or an opponent that fails
-                    errors[name] = str(failure)
-        for name, measured in values.items():
-            if measured:
-                row[name] = {"median": statistics.median(measured), "least": min(measured), "most": max(measured)}
+                    value, errors[name] = None, str(failure)
+                values[name].append(value)  # None keeps its place: a ratio is of two figures of one round
+        row.update((name, summary(measured)) for name, measured in values.items() if any(value is not None for value in measured))
         row["goals"] = [self.judge(goal, values) for goal in case.goals]
         if errors:
             row["failed"] = errors
@@ -155,7 +160,7 @@ class Bench:
         return row
 
     def judge(self, goal, values):
-        rounds = list(zip(values["albedo0"], values[goal.other]))
+        rounds = [pair for pair in zip(values["albedo0"], values[goal.other]) if None not in pair]
         ratio = statistics.median(a / b for a, b in rounds) if rounds else None
         return {"beside": goal.other, "ratio": ratio, "goal": "%s %g" % (goal.better, goal.bound),
                 "met": ratio is not None and goal.is_met(ratio)}
@@ -177,5 +182,7 @@ def print_table(rows):
             if name in goals and goals[name]["ratio"] is not None:
                 ratio = "%.2f" % goals[name]["ratio"]
                 verdict = "%s %s" % (goals[name]["goal"], "met" if goals[name]["met"] else "NOT met")
+            if row[name]["rounds_failed"]:
+                verdict += " (%d of %d rounds failed)" % (row[name]["rounds_failed"], row["rounds"])
             print("%-11s %-11s %8d %5s  %-14s %11s %8s  %s" % (row["network"], row["case"], row["message_bytes"], unit, name,
-                                                             form % (row[name]["median"] * scale), ratio, verdict))
+                                                             form % (row[name]["median"] * scale), ratio, verdict.strip()))
