@@ -111,7 +111,10 @@ class Bench:
         if case.name == "latency":
             _, sent = self.runner.run(way, here, [there], ["--size", str(case.size), "--exchange", "5000", "--seconds", "10"])
             return {"half_rtt_us": sent[0]["round_trip"]["p50_us"] / 2}
-        options = ["--size", str(case.size), "--window", "4" if case.size >= MIB else "128", "--seconds", str(self.seconds)]
+        window = ["--window", "4" if case.size >= MIB else "128"]
+        if case.name == "rate":
+            window = ["--window", "1024", "--list", "64"]  # as the device's: plain writes, and one of a list reported
+        options = ["--size", str(case.size), *window, "--seconds", str(self.seconds)]
         received, _ = self.runner.run(way, here, [there], options)
         return received
 

@@ -14,6 +14,8 @@ static const char usage[] =
     "  -d, --device NAME       verbs: the device (default roce0); fabric: the provider (default tcp;ofi_rxm)\n"
     "  -s, --size BYTES        of a message (default 1048576, at least 8)\n"
     "  -w, --window N          most messages in flight (default 4)\n"
+    "  -l, --list N            fabric: N writes are posted together, and the last alone is reported to both sides\n"
+    "                          (default 1; the window is a multiple)\n"
     "  -c, --senders N         how many the receiver waits for (default 1)\n"
     "  -x, --exchange N        one message, one answer, so often at most, instead of a stream\n"
     "  -W, --warm SECONDS      not measured (default 0.2)\n"
@@ -63,6 +65,7 @@ static const struct option long_options[] = {
     {"device", required_argument, NULL, 'd'},
     {"size", required_argument, NULL, 's'},
     {"window", required_argument, NULL, 'w'},
+    {"list", required_argument, NULL, 'l'},
     {"senders", required_argument, NULL, 'c'},
     {"exchange", required_argument, NULL, 'x'},
     {"warm", required_argument, NULL, 'W'},
@@ -98,6 +101,9 @@ static void take_option(int option, struct alb_flow_options *o)
         break;
     case 'w':
         o->window = alb_bench_take_number(&command, "--window", optarg, 1, 4096);
+        break;
+    case 'l':
+        o->list = alb_bench_take_number(&command, "--list", optarg, 1, 4096);
         break;
     case 'c':
         o->senders = alb_bench_take_number(&command, "--senders", optarg, 1, ALB_FLOW_SENDERS_MAX);
@@ -136,8 +142,8 @@ static void take_option(int option, struct alb_flow_options *o)
 int main(int argc, char **argv)
 {
     static struct alb_flow_options o = {
-        .bytes = 1u << 20, .window = 4, .senders = 1, .ack_timeout = 14, .warm_s = 0.2, .measure_s = 1};
-    for (int option; (option = getopt_long(argc, argv, "d:s:w:c:x:W:t:a:i:evh", long_options, NULL)) != -1;)
+        .bytes = 1u << 20, .window = 4, .list = 1, .senders = 1, .ack_timeout = 14, .warm_s = 0.2, .measure_s = 1};
+    for (int option; (option = getopt_long(argc, argv, "d:s:w:l:c:x:W:t:a:i:evh", long_options, NULL)) != -1;)
         take_option(option, &o);
     if (!o.ops || !o.local || !o.port || optind != argc)
         alb_bench_refuse(&command, "arguments", "one is missing or too many");
@@ -145,6 +151,10 @@ int main(int argc, char **argv)
         o.device = strcmp(o.ops->name, "fabric") == 0 ? "tcp;ofi_rxm" : "roce0";
     if (o.is_exchange)
         o.window = 1;
+    if (o.window % o.list != 0)
+        alb_flow_fail("--list", "the window is no multiple of it");
+    if (o.list > 1 && strcmp(o.ops->name, "fabric") != 0)
+        alb_flow_fail("--list", "not with this transport");
     if (o.peer)
         alb_flow_send_run(&o);
     else

@@ -25,6 +25,7 @@ struct alb_flow_options {
     uint16_t port;        // TCP, where the two sides meet
     uint32_t bytes;       // of a message
     uint32_t window;      // most messages in flight
+    uint32_t list; // messages that are posted together, and of which the last alone is reported; 1: each by itself
     uint32_t senders;     // that the receiver waits for before all start
     uint32_t messages;    // exchange: how often
     uint32_t interval_ms; // of the receiver's counts; 0: none
@@ -42,8 +43,8 @@ struct alb_flow_blob {
 };
 
 enum alb_flow_kind {
-    ALB_FLOW_SENT, // a message of ours needs no more care
-    ALB_FLOW_CAME, // a whole message is here
+    ALB_FLOW_SENT, // a message of ours, or a list of them, needs no more care
+    ALB_FLOW_CAME, // a whole message, or list, is here
 };
 
 struct alb_flow_event {
@@ -69,7 +70,8 @@ struct alb_flow_ops {
     void (*open)(const struct alb_flow_options *options);
     struct alb_flow_link *(*create)(uint32_t number, struct alb_flow_blob *mine);
     void (*connect)(struct alb_flow_link *link, const struct alb_flow_blob *theirs);
-    // False: no room at the moment. slot: of the receiver's memory, below the window; payload: its first bytes.
+    // A message, or a list into as many slots. False: no room at the moment; the same again goes on with what is left.
+    // slot: of the receiver's memory, below the window; payload: its first bytes.
     bool (*send)(struct alb_flow_link *link, uint32_t bytes, uint32_t slot, uint32_t word, uint64_t payload);
     uint32_t (*progress)(struct alb_flow_event *events); // ALB_FLOW_EVENTS_MAX
     // To sleep: the descriptor that becomes readable; -1: there is something already.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // flow over libfabric's reliable datagram endpoints: messages are RMA writes with remote completion data, as over
-// verbs. Polling only: what these providers repair, they repair while they are polled.
+// verbs; of a list all but the last are plain writes without a completion on either side, and they arrive in order.
+// Polling only: what these providers repair, they repair while they are polled.
 #include "bench/flow.h"
 
 #include <rdma/fabric.h>
@@ -27,7 +28,7 @@ struct fabric_link {
     uint8_t *memory;
     struct hello theirs;
     fi_addr_t to;
-    uint32_t outstanding;
+    uint32_t outstanding, in_list; // in_list: of the list that is being posted
 };
 
 static const struct alb_flow_options *options;
@@ -55,6 +56,7 @@ static void find_provider(void)
     struct fi_info *hints = fi_allocinfo();
     hints->caps = FI_MSG | FI_RMA;
     hints->ep_attr->type = FI_EP_RDM;
+    hints->tx_attr->msg_order = FI_ORDER_WAW;
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->fabric_attr->prov_name = strdup(options->device);
@@ -76,7 +78,7 @@ static void fabric_open(const struct alb_flow_options *o)
     must(fi_cq_open(domain, &cq_attr, &cq, NULL), "fi_cq_open");
     must(fi_av_open(domain, &av_attr, &addresses, NULL), "fi_av_open");
     must(fi_endpoint(domain, info, &endpoint, NULL), "fi_endpoint");
-    must(fi_ep_bind(endpoint, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+    must(fi_ep_bind(endpoint, &cq->fid, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION), "fi_ep_bind");
     must(fi_ep_bind(endpoint, &addresses->fid, 0), "fi_ep_bind");
     must(fi_enable(endpoint), "fi_enable");
 }
@@ -112,18 +114,39 @@ static void fabric_connect(struct alb_flow_link *link, const struct alb_flow_blo
         alb_flow_fail("fi_av_insert", "the address of the other side is refused");
 }
 
+static bool post(struct fabric_link *l, uint32_t bytes, uint32_t slot, uint32_t word, uint64_t flags)
+{
+    void *desc = fi_mr_desc(l->region);
+    struct iovec from = {l->memory, bytes};
+    struct fi_rma_iov to = {l->theirs.address + (uint64_t)slot * slot_bytes(), bytes, l->theirs.key};
+    struct fi_msg_rma message = {.msg_iov = &from,
+                                 .desc = &desc,
+                                 .iov_count = 1,
+                                 .addr = l->to,
+                                 .rma_iov = &to,
+                                 .rma_iov_count = 1,
+                                 .context = l,
+                                 .data = (uint64_t)l->theirs.number << LINK_SHIFT | word};
+    ssize_t result = fi_writemsg(endpoint, &message, flags);
+    if (result == -FI_EAGAIN)
+        return false;
+    must((int)result, "fi_writemsg");
+    return true;
+}
+
 static bool fabric_send(struct alb_flow_link *link, uint32_t bytes, uint32_t slot, uint32_t word, uint64_t stamp)
 {
     struct fabric_link *l = (struct fabric_link *)link;
     if (l->outstanding == options->window + ALB_FLOW_ANSWERS)
         return false;
     memcpy(l->memory, &stamp, sizeof(stamp));
-    uint64_t data = (uint64_t)l->theirs.number << LINK_SHIFT | word;
-    ssize_t result = fi_writedata(endpoint, l->memory, bytes, fi_mr_desc(l->region), data, l->to,
-                                  l->theirs.address + (uint64_t)slot * slot_bytes(), l->theirs.key, l);
-    if (result == -FI_EAGAIN)
+    for (; l->in_list + 1 < options->list; l->in_list++) {
+        if (!post(l, bytes, slot + l->in_list, word, FI_MORE))
+            return false;
+    }
+    if (!post(l, bytes, slot + l->in_list, word, FI_REMOTE_CQ_DATA | FI_COMPLETION))
         return false;
-    must((int)result, "fi_writedata");
+    l->in_list = 0;
     l->outstanding++;
     return true;
 }

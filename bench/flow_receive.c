@@ -78,14 +78,14 @@ static void take(struct receiver *r, const struct alb_flow_event *event, alb_tim
 {
     const struct alb_flow_options *o = r->options;
     struct alb_flow_link *link = event->link;
-    link->count++;
-    r->total++;
+    link->count += o->list;
+    r->total += o->list;
     if (now >= r->measure_from && now < r->measure_to)
-        link->counted++;
+        link->counted += o->list;
     if (r->intervals) {
         uint64_t index = (now - r->start) / (o->interval_ms * ALB_NS_PER_MS);
         if (index < ALB_FLOW_INTERVALS_MAX) {
-            r->intervals[index]++;
+            r->intervals[index] += o->list;
             r->interval_count = (uint32_t)index + 1;
         }
     }

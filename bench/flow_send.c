@@ -22,14 +22,15 @@ static double cpu_s(void)
 static uint64_t stream(const struct alb_flow_options *o, struct alb_flow_link *link)
 {
     struct alb_flow_event events[ALB_FLOW_EVENTS_MAX];
-    uint64_t posted = 0, sent = 0;
+    uint64_t posted = 0, sent = 0; // lists, which are messages where nothing else is asked for
+    uint32_t window = o->window / o->list;
     alb_time end = alb_flow_now() + (alb_time)((o->warm_s + o->measure_s + OVERTIME_S) * 1e9);
     bool is_over = false;
     for (uint32_t round = 0; !is_over || sent < posted; round++) {
         bool moved = false;
-        while (
-            !is_over && posted - sent < o->window &&
-            o->ops->send(link, o->bytes, (uint32_t)(posted % o->window), (uint32_t)(posted & ALB_FLOW_WORD_MAX), 0)) {
+        while (!is_over && posted - sent < window &&
+               o->ops->send(link, o->bytes, (uint32_t)(posted % window) * o->list,
+                            (uint32_t)(posted & ALB_FLOW_WORD_MAX), 0)) {
             posted++;
             moved = true;
         }
@@ -41,7 +42,7 @@ static uint64_t stream(const struct alb_flow_options *o, struct alb_flow_link *l
         if (o->is_event || round % LOOK_AT_CLOCK == 0)
             is_over = is_over || alb_flow_now() >= end;
     }
-    return sent;
+    return sent * o->list;
 }
 
 // One message and its answer. The time is that until the answer.
