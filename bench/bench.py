@@ -310,7 +310,7 @@ def main():
     found, missing = networks() if arguments.section in (None, "perftest", "csa") else ([], [])
     bench = Bench(arguments)
     load = os.getloadavg()[0]
-    with open(arguments.json, "w") as file:
+    with open(os.devnull if arguments.list else arguments.json, "w") as file:  # a list leaves the last run's figures there
 
         def say(line):
             for out in (file, sys.stdout):
