@@ -22,6 +22,11 @@ flock -n 9 || {
     exit 1
 }
 
+# Only what it starts itself goes down with it.
+if "$here/rxe-peer.sh" status >/dev/null; then
+    echo "interop: guests are up already (interop/rxe-peer.sh down ends them)" >&2
+    exit 1
+fi
 trap '"$here/rxe-peer.sh" down 9>&-' EXIT
 trap 'exit 130' INT TERM
 # 4200 bytes of MTU carry a RoCE MTU of 4096; the table lowers it for 1024.

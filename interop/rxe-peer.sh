@@ -209,8 +209,9 @@ up() {
     local separate=(--net --pid --fork --kill-child)
     [ "$(id -u)" = 0 ] || separate=(--user --map-root-user "${separate[@]}")
     export RUN IMG NICE MEM guests cpus mtu cpu accel
+    export -f started
     # shellcheck disable=SC2016 # for the inner shell to expand
-    setsid bash -c 'echo $$ >"$RUN/pid.new" && mv "$RUN/pid.new" "$RUN/pid" && exec "$@"' - \
+    setsid bash -c 'echo "$$ $(started $$)" >"$RUN/pid.new" && mv "$RUN/pid.new" "$RUN/pid" && exec "$@"' - \
         timeout -k 3 "$limit" setpriv --pdeathsig KILL unshare "${separate[@]}" bash "$here/rxe-peer.sh" supervise \
         </dev/null >"$RUN/supervise.log" 2>&1 &
     disown
@@ -241,10 +242,17 @@ is_running() { # PID: a zombie is not
     esac
 }
 
-# The process of $RUN/pid is timeout(1); its child is unshare(1), whose child is in the namespaces.
-is_alive() { [ -e "$RUN/pid" ] && is_running "$(cat "$RUN/pid")"; }
+started() { # PID: when it began (proc(5), field 22): what tells it from another that has its number later
+    sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20
+}
+
+# The process of $RUN/pid, with its start behind it, is timeout(1); its child is unshare(1), whose child is in the namespaces.
+leader() { cut -d ' ' -f 1 "$RUN/pid"; }
+is_alive() {
+    [ -e "$RUN/pid" ] && is_running "$(leader)" && [ "$(leader) $(started "$(leader)")" = "$(cat "$RUN/pid")" ]
+}
 child_of() { awk '{ print $1 }' "/proc/$1/task/$1/children" 2>/dev/null; }
-inner_pid() { child_of "$(child_of "$(cat "$RUN/pid")")"; }
+inner_pid() { child_of "$(child_of "$(leader)")"; }
 
 ns() {
     is_alive || die "not up"
@@ -269,13 +277,13 @@ set_mtu() {
 down() {
     if is_alive; then
         local pid
-        pid=$(cat "$RUN/pid")
+        pid=$(leader)
         kill -TERM "$pid" 2>/dev/null || true # timeout(1) passes it on, and kills after 3 s
         for _ in $(seq 60); do
-            is_running "$pid" || break
+            is_alive || break
             sleep 0.1
         done
-        if is_running "$pid"; then kill -KILL -- "-$pid" 2>/dev/null || true; fi
+        if is_alive; then kill -KILL -- "-$pid" 2>/dev/null || true; fi
     fi
     rm -rf "$RUN"
 }
