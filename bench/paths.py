@@ -23,6 +23,7 @@ from measure import Failed  # noqa: E402
 from harness import Count  # noqa: E402
 
 INTERVAL_MS = 20
+WINDOW_INTERVALS = 5  # over which a route's rate is looked at
 GOAL_LEFT_MS, GOAL_GOODPUT = 100, 0.90
 KINDS = ["loses", "slow", "dead", "down"]
 
@@ -55,11 +56,16 @@ class Sampler(threading.Thread):
         return totals.index(max(totals))
 
     def rate(self, link, since, until):
-        """Bytes a second over one route between two moments."""
+        """Bytes a second over one route between two moments; None: there were no samples to tell."""
         inside = [(moment, sent[link]) for moment, sent in self.samples if since <= moment <= until]
         if len(inside) < 2:
-            return 0.0
+            return None
         return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0])
+
+    def gap(self, since):
+        """The longest time without a sample from a moment on."""
+        moments = [moment for moment, _ in self.samples if moment >= since]
+        return max((later - earlier for earlier, later in zip([since] + moments, moments)), default=0.0)
 
 
 class Fault:
@@ -126,33 +132,39 @@ class Measured:
 
     def left_ms(self):
         """From the fault until the route carries less than a tenth of what it did, in the mean of 5 intervals."""
-        step, moment = INTERVAL_MS / 1000, self.fault_s
-        while moment + 5 * step < self.heal_s:
-            if self.sampler.rate(self.sampler.bad, moment, moment + 5 * step) < 0.1 * self.shares[self.sampler.bad]:
+        for moment, _, share in self.bad_shares(self.fault_s, self.heal_s):
+            if share < 0.1:
                 return (moment - self.fault_s) * 1000
-            moment += step
         return None
 
     def again_ms(self):
         """From the healing until the route carries half of what it did again."""
-        step, moment = INTERVAL_MS / 1000, self.heal_s
-        end = self.sampler.samples[-1][0]
-        while moment + 5 * step < end:
-            if self.sampler.rate(self.sampler.bad, moment, moment + 5 * step) > 0.5 * self.shares[self.sampler.bad]:
-                return (moment + 5 * step - self.heal_s) * 1000
-            moment += step
+        for _, end, share in self.bad_shares(self.heal_s, self.sampler.samples[-1][0]):
+            if share > 0.5:
+                return (end - self.heal_s) * 1000
         return None
 
+    def bad_shares(self, since, until):
+        """(from, to, what the bad route carried by what it did before) of each window; not of those without samples."""
+        step, moment, before = INTERVAL_MS / 1000, since, self.shares[self.sampler.bad]
+        while before and moment + WINDOW_INTERVALS * step < until:
+            end = moment + WINDOW_INTERVALS * step
+            rate = self.sampler.rate(self.sampler.bad, moment, end)
+            if rate is not None:
+                yield moment, end, rate / before
+            moment += step
+
     def bad_route(self):
-        """What the bad route carried in each interval of the first second."""
+        """What the bad route carried in each interval of the first second; None: not known."""
         step = INTERVAL_MS / 1000
-        return [round(self.sampler.rate(self.sampler.bad, self.fault_s + n * step, self.fault_s + (n + 1.5) * step))
-                for n in range(int(1 / step))]
+        rates = [self.sampler.rate(self.sampler.bad, self.fault_s + n * step, self.fault_s + (n + 1.5) * step)
+                 for n in range(int(1 / step))]
+        return [None if rate is None else round(rate) for rate in rates]
 
     def record(self):
         return {"before_bytes_per_s": self.before, "capacity_bytes_per_s": self.capacity, "routes_bytes_per_s": self.shares,
                 "left_ms": self.left_ms(), "goodput_back_ms": self.back_ms(), "goodput_during": self.goodput_during(),
-                "used_again_ms": self.again_ms(),
+                "used_again_ms": self.again_ms(), "sample_gap_ms": self.sampler.gap(self.fault_s) * 1000,
                 "bad_route_bytes_per_s": self.bad_route()}
 
 
@@ -202,10 +214,13 @@ def print_table(rows):
         goals.append("left within %d ms: %s" % (GOAL_LEFT_MS, "met" if left else "NOT met"))
         goals.append("goodput >= %g: %s" % (GOAL_GOODPUT, "met" if row["goodput_during"] >= GOAL_GOODPUT else "NOT met"))
         goals.append("used again: %s" % ("met" if row["used_again_ms"] is not None else "NOT met"))
+        gap = row["sample_gap_ms"]
+        # The machine was too busy to look: what happened meanwhile is not known to a window.
+        blind = "; for %.0f ms nobody looked at the routes" % gap if gap > WINDOW_INTERVALS * INTERVAL_MS else ""
         print("%-10s %-7s %11.1f %9.2f  %8s %11s %9.2f %11s  %s" % (
             row["way"], row["kind"], row["before_bytes_per_s"] / 1e6, row["before_bytes_per_s"] / row["capacity_bytes_per_s"],
             cell(row["left_ms"]), cell(row["goodput_back_ms"]), row["goodput_during"], cell(row["used_again_ms"]),
-            ", ".join(goals) if row["way"] == "albedo0" else ""))
+            (", ".join(goals) if row["way"] == "albedo0" else "") + blind))
 
 
 def check(bench, ways, kinds):
