@@ -154,16 +154,16 @@ def check_includes(build):
 
 
 def nm(archive):
-    """(defined, {undefined: object}) of an archive."""
+    """(defined, {(undefined, object)}) of an archive: each object is judged by itself."""
     out = subprocess.run(["nm", "-A", "-P", archive], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
-    defined, undefined = set(), {}
+    defined, undefined = set(), set()
     for line in out.splitlines():
         where, _, rest = line.partition("]: ")
         fields = rest.split()
         if len(fields) < 2:
             continue
         if fields[1] in ("U", "w"):
-            undefined.setdefault(fields[0], where.split("[")[-1])
+            undefined.add((fields[0], where.split("[")[-1]))
         else:
             defined.add(fields[0])
     return defined, undefined
@@ -183,11 +183,11 @@ def check_symbols(build):
     for folder in ("base", "wire"):
         defined, undefined = nm(archive_of(build, folder))
         below |= defined
-        for symbol, where in sorted(undefined.items()):
+        for symbol, where in sorted(undefined):
             if where not in WRITING_OBJECTS and FORBIDDEN_BELOW.match(symbol) and symbol not in defined:
                 found.append("libalb_%s.a(%s): takes %s" % (folder, where, symbol))
     defined, undefined = nm(archive_of(build, "engine"))
-    for symbol, where in sorted(undefined.items()):
+    for symbol, where in sorted(undefined):
         if LOG_SYMBOL.match(symbol):
             found.append("libalb_engine.a(%s): takes %s; the engine reports by events and counters" % (where, symbol))
         elif where == TEXT_OBJECT and symbol in TEXT_SYMBOLS:
