@@ -11,8 +11,8 @@
 //     alb_engine_deadline(engine)                       when to come back
 //
 // One thread at a time holds the engine; calls that may run beside it are marked [ring] or [any thread]. The only
-// symbols it takes from outside are memcpy, memmove, memset, memcmp, strcmp, those of base/ and wire/, and, in
-// trace_json.c alone, snprintf; tests/walls checks that.
+// symbols it takes from outside are memcpy, memmove, memset, memcmp, strcmp, those of base/ and wire/, in
+// trace_json.c alone snprintf, and in policy_text.c alone strcspn, strlen and strncmp; tests/walls checks that.
 #pragma once
 
 #include "base/types.h"

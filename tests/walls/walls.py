@@ -40,12 +40,13 @@ PURE_HEADERS["wire"] = PURE_HEADERS["engine"] | {"isa-l/crc.h"}
 
 # What the engine's archive may take from outside; engine/engine.h says the same in words.
 ENGINE_SYMBOLS = {"memcpy", "memmove", "memset", "memcmp", "strcmp"}
-# One object only turns records into text for the driver to write.
-TEXT_OBJECT, TEXT_SYMBOLS = "trace_json.c.o", {"snprintf"}
+# Objects whose matter is text: one turns records into text for the driver to write, one reads the parameters of policies.
+TEXT_SYMBOLS = {"trace_json.c.o": {"snprintf"}, "policy_text.c.o": {"strcspn", "strlen", "strncmp"}}
 
-# Symbols a compiler inserts by itself: position-independent code, stack protection, sanitizers, coverage.
+# Symbols a compiler inserts by itself: position-independent code, stack protection, sanitizers, coverage, division of 128 bits.
 COMPILER_SYMBOLS = re.compile(
-    r"^(_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__asan_.*|__ubsan_.*|__tsan_.*|__sanitizer_.*|__gcov_.*|__cpu_model|__cpu_indicator_init)$"
+    r"^(_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__asan_.*|__ubsan_.*|__tsan_.*|__sanitizer_.*|__gcov_.*|__cpu_model|__cpu_indicator_init"
+    r"|__u?(div|mod)ti3)$"
 )
 
 # Even the folders below the engine reach no clock, thread, socket, file or allocator.
@@ -153,19 +154,22 @@ def check_includes(build):
     return found
 
 
-def nm(archive):
-    """(defined, {(undefined, object)}) of an archive: each object is judged by itself."""
-    out = subprocess.run(["nm", "-A", "-P", archive], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
-    defined, undefined = set(), set()
+def symbols(archive):
+    """(defined, {(undefined, object)}) of an archive: each object is judged by itself. By readelf, since nm asks the compiler's plugin,
+    which tells nothing of malloc, memcpy and whatever else the compiler knows where there is code for link time optimisation."""
+    out = subprocess.run(["readelf", "-sW", archive], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
+    defined, undefined, where = set(), set(), ""
     for line in out.splitlines():
-        where, _, rest = line.partition("]: ")
-        fields = rest.split()
-        if len(fields) < 2:
+        file = re.match(r"File: .*\((.*)\)$", line)
+        if file:
+            where = file.group(1)
+        fields = line.split()  # number, value, size, type, binding, visibility, section, name
+        if len(fields) < 8 or fields[4] not in ("GLOBAL", "WEAK"):
             continue
-        if fields[1] in ("U", "w"):
-            undefined.add((fields[0], where.split("[")[-1]))
+        if fields[6] == "UND":
+            undefined.add((fields[7], where))
         else:
-            defined.add(fields[0])
+            defined.add(fields[7])
     return defined, undefined
 
 
@@ -181,21 +185,21 @@ def check_symbols(build):
     found = []
     below = set()
     for folder in ("base", "wire"):
-        defined, undefined = nm(archive_of(build, folder))
+        defined, undefined = symbols(archive_of(build, folder))
         below |= defined
         for symbol, where in sorted(undefined):
             if where not in WRITING_OBJECTS and FORBIDDEN_BELOW.match(symbol) and symbol not in defined:
                 found.append("libalb_%s.a(%s): takes %s" % (folder, where, symbol))
-    defined, undefined = nm(archive_of(build, "engine"))
+    defined, undefined = symbols(archive_of(build, "engine"))
     for symbol, where in sorted(undefined):
         if LOG_SYMBOL.match(symbol):
             found.append("libalb_engine.a(%s): takes %s; the engine reports by events and counters" % (where, symbol))
-        elif where == TEXT_OBJECT and symbol in TEXT_SYMBOLS:
+        elif symbol in TEXT_SYMBOLS.get(where, ()):
             continue
         elif symbol not in defined | below | ENGINE_SYMBOLS and not COMPILER_SYMBOLS.match(symbol):
             found.append("libalb_engine.a(%s): takes %s, which engine/engine.h does not list" % (where, symbol))
     header = text_of("engine/engine.h")
-    for symbol in sorted(ENGINE_SYMBOLS | TEXT_SYMBOLS):
+    for symbol in sorted(ENGINE_SYMBOLS.union(*TEXT_SYMBOLS.values())):
         if symbol not in header:
             found.append("engine/engine.h: does not name %s among the symbols it takes" % symbol)
     return found
