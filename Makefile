@@ -79,9 +79,10 @@ arm64:
 	@$(MAKE) --no-print-directory programs
 	@tests/arm64/run.sh $(BUILD)
 
+# Not in $(BUILD): the fuzzers are built by clang, with sanitizers and without tests.
 fuzz:
 	@scripts/setup.sh build fuzz
-	@fuzz/run.sh $(FUZZ_SECONDS)
+	@BUILD=$(BUILD:/=)-fuzz fuzz/run.sh $(FUZZ_SECONDS)
 
 # What is installed is for all users, whatever the umask is of who installs or packs it.
 install: programs
