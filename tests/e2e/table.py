@@ -102,7 +102,7 @@ def run_single(case, albedo, place):
 
 
 def run_refused(case, albedo, here, there, arguments):
-    """Both sides, started as usual, must end by themselves with a message and a status other than 0."""
+    """Both sides, started as usual, must end by themselves with the case's message and a status other than 0."""
     port = free_port()
     server_argv, client_argv = sides(case, albedo.device, here, there, port, arguments)
     server = albedo.start(here, server_argv)
@@ -112,7 +112,7 @@ def run_refused(case, albedo, here, there, arguments):
         if server.wait_listening(port, deadline):
             client = albedo.start(there, client_argv)
         ended = [side.wait(deadline) for side in (server, client) if side]
-        spoke = all(side.output().strip() for side in (server, client) if side)
+        spoke = all(case.refused in side.output() for side in (server, client) if side)
         ok = spoke and all(status is not None and status > 0 for status in ended)
         return ok, "", describe(*(side for side in (server, client) if side))
     finally:
