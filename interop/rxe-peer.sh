@@ -82,12 +82,19 @@ unpack_kernel() { # PACKAGE FOLDER
     (cd "$2" && apt-get -q -o APT::Sandbox::User=root download "$1" >&2 && dpkg -x "$1"_*.deb .)
 }
 
+# Where the host's own packages come from: its first source, of either format.
+mirror() {
+    local found
+    found=$(sed -n -E -e 's/^URIs:[[:space:]]*([^[:space:]]+).*/\1/p' -e 's/^deb[[:space:]]+(\[[^]]*\][[:space:]]+)?([^[:space:]]+).*/\2/p' \
+        /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null | head -n 1) || true
+    echo "${found:-http://deb.debian.org/debian}"
+}
+
+# The packages are bookworm's, whatever the host is: their names, libpython3.11-stdlib for one, are.
 make_root() { # FOLDER: the packages unpacked, not configured
-    local sources=/etc/apt/sources.list.d/debian.sources
-    [ -e "$sources" ] || sources=/etc/apt/sources.list
     mmdebstrap --quiet --variant=extract --aptopt='APT::Install-Recommends "false"' --include="$packages" \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-        --dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$1" "$sources" >"$IMG/mmdebstrap.log" 2>&1 || {
+        --dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$1" "deb $(mirror) bookworm main" >"$IMG/mmdebstrap.log" 2>&1 || {
         tail -5 "$IMG/mmdebstrap.log" >&2
         die "mmdebstrap failed"
     }
