@@ -11,11 +11,12 @@ enum {
     PACKETS_MAX = 32, // of what is cut evenly: a longer message fills bursts by itself
     MORE_PART = 3,    // of its packets so many more at most, or one
 };
+#define UNIT_BYTES 8u // that never tear: no segment ends within one
 
 uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_type type, uint8_t op, uint8_t flags)
 {
     uint32_t header_bytes = alb_csa_segment_header_bytes(type, op, flags);
-    return (assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES - header_bytes) & ~3u;
+    return (assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES - header_bytes) & ~(UNIT_BYTES - 1);
 }
 
 uint32_t alb_csa_cut(const struct alb_engine *engine, uint32_t length, uint32_t payload_max, uint32_t longer_by)
@@ -26,7 +27,7 @@ uint32_t alb_csa_cut(const struct alb_engine *engine, uint32_t length, uint32_t 
     uint32_t words = (length + longer_by + 3) / 4, most = packets + ALB_MAX(packets / MORE_PART, 1u);
     for (; packets <= most; packets++) {
         uint32_t each = 4 * (words / packets); // a segment that is not the last has no pad
-        if (words % packets == 0 && each > longer_by && each <= payload_max)
+        if (words % packets == 0 && each % UNIT_BYTES == 0 && each > longer_by && each <= payload_max)
             return each;
     }
     return payload_max;

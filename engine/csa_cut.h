@@ -5,7 +5,9 @@
 
 #include "engine/csa_assoc.h"
 
-// The payload in bytes of a segment of that op with those flags that fills a packet to the peer.
+// The payload in bytes of a segment of that op with those flags that fills a packet to the peer. Of this, as of what
+// alb_csa_cut returns, a multiple of 8: what a message has of aligned units of 8 bytes lies within one segment each, if
+// it begins with one, and is never seen in part.
 uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_type type, uint8_t op, uint8_t flags);
 
 // What each segment of a message but the last carries, at most payload_max, which has room for what the last one's

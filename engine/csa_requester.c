@@ -130,10 +130,11 @@ static bool has_psns(const struct alb_csa *csa, uint32_t packets)
 static uint32_t segment_bytes_of(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
 {
     uint8_t op = op_of(wqe), flags = flags_of(csa);
-    uint32_t most = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, op, flags), room = most;
-    if (alb_unlikely(wants_verdict(wqe)))
-        room = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, op, flags | ALB_CSA_REFLECT);
-    return alb_csa_cut(csa->qp->engine, wqe->length, room, most - room);
+    uint8_t last = alb_unlikely(wants_verdict(wqe)) ? flags | ALB_CSA_REFLECT : flags;
+    uint32_t longer_by = alb_csa_segment_header_bytes(ALB_CSA_REQUEST, op, last) -
+                         alb_csa_segment_header_bytes(ALB_CSA_REQUEST, op, flags);
+    uint32_t room = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, op, last);
+    return alb_csa_cut(csa->qp->engine, wqe->length, room, longer_by);
 }
 
 // Cuts the request into segments and gives it its PSNs. False: not now.

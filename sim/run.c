@@ -16,8 +16,6 @@ enum {
     SPARE_PEERS = 4,
     PARTIAL_MESSAGES = 64,  // of partial completion, known to a queue pair each way
     QPS_MAX = 65500,        // of an engine: indexes of 16 bits, some of them reserved
-    CSA_WRITE_BYTES = 32,   // header of a WRITE's segment
-    CSA_OTHER_BYTES = 24,   // of a SEND's, and of those that answer a READ
     CSA_PING_BYTES = 8,     // that a segment of UC leaves room for,
     CSA_UC_BYTES_MIN = 512, // and what it has at least
     IPV4_UDP_BYTES = 28,
@@ -503,6 +501,16 @@ alb_sim_time alb_run_time(const struct alb_run *run)
 
 // ---- the ideal ------------------------------------------------------------------------------------------------------
 
+// Of those WRITEs of RC that nobody is told of: the others' is longer by the immediate data.
+static uint32_t csa_header_bytes(const struct alb_work *work)
+{
+    if (work->op == ALB_WORK_READ)
+        return alb_csa_segment_header_bytes(ALB_CSA_RESPONSE, ALB_CSA_READ_DATA, 0);
+    if (work->op == ALB_WORK_SEND)
+        return alb_csa_segment_header_bytes(ALB_CSA_REQUEST, ALB_CSA_SEND_IMM, 0);
+    return alb_csa_segment_header_bytes(ALB_CSA_REQUEST, work->is_unreliable ? ALB_CSA_WRITE_IMM : ALB_CSA_WRITE, 0);
+}
+
 void alb_run_packet(const struct alb_run *run, const struct alb_work *work, uint32_t *payload_bytes,
                     uint32_t *overhead_bytes)
 {
@@ -512,9 +520,8 @@ void alb_run_packet(const struct alb_run *run, const struct alb_work *work, uint
         *payload_bytes = host->mtu_bytes;
         *overhead_bytes = ALB_BTH_BYTES + ALB_ICRC_BYTES + outside;
     } else {
-        uint32_t header_bytes = work->op == ALB_WORK_WRITE ? CSA_WRITE_BYTES : CSA_OTHER_BYTES;
-        uint32_t inside = ALB_CSA_OUTER_BYTES + header_bytes + ALB_ICRC_BYTES;
-        *payload_bytes = (host->payload_bytes & ~3u) - inside;
+        uint32_t inside = ALB_CSA_OUTER_BYTES + csa_header_bytes(work) + ALB_ICRC_BYTES;
+        *payload_bytes = (host->payload_bytes - inside) & ~7u;
         if (work->is_unreliable)
             *payload_bytes = ALB_MAX(*payload_bytes - CSA_PING_BYTES, (uint32_t)CSA_UC_BYTES_MIN);
         *overhead_bytes = inside + outside;

@@ -5,7 +5,7 @@
 #include "engine/csa_cut.h"
 
 enum {
-    MOST = 1388, // what a packet of 1,500 bytes carries of a WRITE
+    MOST = 1384, // what a packet of 1,500 bytes carries of a WRITE
     LONGER_BY = 32,
     EVEN_PACKETS = 32,
 };
@@ -28,7 +28,7 @@ static void cut__messages_of_some_packets_evenly(void **state)
     const struct {
         uint32_t length, each;
     } cuts[] = {
-        {0, MOST},        {MOST, MOST},       {MOST + 4, MOST / 2 + 2},
+        {0, MOST},        {MOST, MOST},       {MOST + 8, MOST / 2 + 4},
         {2048, 1024},     {4096, 1024},       {8192, 1024},
         {16384, 1024},    {32768, 1024},      {65536, MOST}, // fills bursts by itself
         {2044, MOST},                                        // 511 words: 7 times 73
@@ -45,7 +45,7 @@ static void expect_even(const struct alb_engine *engine, uint32_t length, uint32
 {
     uint32_t most = MOST - longer_by, each = alb_csa_cut(engine, length, most, longer_by);
     uint32_t fewest = (length + most - 1) / most, packets = (length + each - 1) / each;
-    assert_true(each % 4 == 0 && each > 0 && each <= most);
+    assert_true(each % 8 == 0 && each > 0 && each <= most);
     if (each == most)
         return;
     uint32_t last = length - (packets - 1) * each;
@@ -61,6 +61,28 @@ static void cut__any_length(void **state)
         expect_even(c->engines[0], length, LONGER_BY);
     }
     csa_pair_free(c);
+}
+
+// Whatever a packet carries, no segment ends within an aligned unit of 8 bytes.
+static void payload__in_whole_units(void **state)
+{
+    static const struct {
+        enum alb_csa_type type;
+        uint8_t op, flags;
+    } kinds[] = {{ALB_CSA_REQUEST, ALB_CSA_SEND, 0},
+                 {ALB_CSA_REQUEST, ALB_CSA_WRITE, 0},
+                 {ALB_CSA_REQUEST, ALB_CSA_WRITE, ALB_CSA_REFLECT},
+                 {ALB_CSA_RESPONSE, ALB_CSA_READ_DATA, 0}};
+    struct alb_assoc assoc = {0};
+    for (size_t i = 0; i < ALB_COUNT(kinds); i++) {
+        for (assoc.payload_max = 1000; assoc.payload_max < 1100; assoc.payload_max++) {
+            uint32_t bytes = alb_csa_segment_payload(&assoc, kinds[i].type, kinds[i].op, kinds[i].flags);
+            uint32_t header_bytes = alb_csa_segment_header_bytes(kinds[i].type, kinds[i].op, kinds[i].flags);
+            uint32_t all = ALB_CSA_OUTER_BYTES + header_bytes + bytes + ALB_ICRC_BYTES;
+            assert_int_equal(bytes % 8, 0);
+            assert_in_range(assoc.payload_max - all, 0, 7);
+        }
+    }
 }
 
 // Returns how many packets leave in the first burst.
@@ -153,6 +175,7 @@ int main(void)
         CSA_PAIR_TEST(cut__fills_packets_where_there_are_no_bursts),
         cmocka_unit_test(cut__messages_of_some_packets_evenly),
         cmocka_unit_test(cut__any_length),
+        cmocka_unit_test(payload__in_whole_units),
         cmocka_unit_test(burst__of_several_messages),
         cmocka_unit_test(burst__ends_with_what_is_small),
         cmocka_unit_test(burst__ends_with_a_report),

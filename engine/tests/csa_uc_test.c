@@ -10,7 +10,7 @@ static struct pair *pair;
 static struct alb_qp *qps[2];
 
 enum {
-    SEGMENT = 1020, // payload of a WRITE's
+    SEGMENT = 1016, // payload of a WRITE's
 };
 
 static void transport_csa(struct alb_engine_config *config)
