@@ -181,8 +181,10 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
     if (peer)
         move_to_peer(rc, peer);
     take_rings(rc, &rings);
-    if (mask & ALB_QP_RQ_PSN)
+    if (mask & ALB_QP_RQ_PSN) {
         rc->expected = qp->attr.rq_psn;
+        rc->behind_ack = 0;
+    }
     if (mask & ALB_QP_SQ_PSN)
         rc->una = rc->next = rc->high = qp->attr.sq_psn;
     if (mask & ALB_QP_TIMEOUT && rc->una != rc->next)
@@ -317,7 +319,7 @@ static void farewell(struct alb_qp *qp)
     struct alb_rc *rc = alb_rc_of(qp);
     enum alb_qp_state state = alb_qp_state_of(qp);
     bool is_connected = state == ALB_QPS_RTR || state == ALB_QPS_RTS || state == ALB_QPS_SQD;
-    if (!is_connected || rc->expected == qp->attr.rq_psn)
+    if (!is_connected || alb_rc_ack_end(rc) == qp->attr.rq_psn || rc->behind_ack == ALB_RC_ACK_REACH)
         return;
     rc->farewells = FAREWELLS;
     alb_scheduler_wake(&qp->engine->scheduler, &qp->source);

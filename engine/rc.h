@@ -14,6 +14,9 @@
 
 #define ALB_RC_PACKET_OVERHEAD 64 // what a packet counts toward the window beside its payload
 
+// An ACK whose PSN is as far behind is not sent: the peer has had answers since, and numbers come round.
+#define ALB_RC_ACK_REACH (1u << 22)
+
 // An answer that is owed to a READ or an atomic, in PSN order.
 struct alb_rc_answer {
     alb_psn psn;
@@ -68,6 +71,7 @@ struct alb_rc {
 
     // Responder.
     alb_psn expected;
+    uint32_t behind_ack; // PSNs of READs and atomics executed since a packet of a SEND or WRITE, at most the reach
     uint32_t msn;
     struct alb_loss_receiver loss_receiver;
     struct alb_assembly assembly;
@@ -142,7 +146,7 @@ uint32_t alb_rc_run_in(struct alb_engine *engine, const struct alb_datagram *dat
 // rc_responder.c
 // A request has come: executed, or a NAK is owed. Returns why it was dropped.
 enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
-// The request at the expected PSN, which takes so many, has been executed. ends_message: its message with it.
+// The packets of a SEND or WRITE at the expected PSN have been executed. ends_message: their message with them.
 void alb_rc_note_executed(struct alb_rc *rc, uint32_t psns, bool ends_message, bool wants_ack);
 
 // rc_answer.c: builds answers and acknowledgements.
@@ -158,6 +162,12 @@ bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer);
 void alb_rc_owe_again(struct alb_rc *rc, const struct alb_rc_answer *answer);
 // A NAK (an RNR NAK too) with that syndrome, for the request at psn, is to be sent behind the answers that are owed.
 void alb_rc_owe_nak(struct alb_rc *rc, uint8_t syndrome, alb_psn psn);
+// One past the last packet of a SEND or WRITE that was executed. An ACK never carries the PSN of a READ or an atomic,
+// whose answer may have been lost: the Linux kernel would take the request for complete, without its data.
+static inline alb_psn alb_rc_ack_end(const struct alb_rc *rc)
+{
+    return alb_psn_add(rc->expected, -(int32_t)rc->behind_ack);
+}
 // True if an answer or a NAK is to be sent; or anything at all.
 static inline bool alb_rc_owes_more_than_ack(const struct alb_rc *rc)
 {

@@ -99,6 +99,13 @@ static void fill(const struct alb_rc *rc, struct alb_roce *roce, uint8_t opcode,
     };
 }
 
+// What was sent acknowledges all before end.
+static void note_acknowledged(struct alb_rc *rc, alb_psn end)
+{
+    if (alb_psn_diff(rc->expected, end) <= (int32_t)rc->behind_ack)
+        rc->ack_is_due = false;
+}
+
 static void send_bare(struct alb_rc *rc, struct alb_tx_builder *builder, const struct alb_roce *roce)
 {
     struct alb_roce copy = *roce;
@@ -166,9 +173,7 @@ static void send_answer(struct alb_rc *rc, struct alb_tx_builder *builder)
         return;
     if (++answer->sent < answer->packets)
         return;
-    // The last packet of the latest answer acknowledges all there is to acknowledge.
-    if (end_of(answer) == rc->expected)
-        rc->ack_is_due = false;
+    note_acknowledged(rc, end_of(answer));
     rc->answer_first = (rc->answer_first + 1) % rc->answer_capacity;
     rc->answer_count--;
 }
@@ -196,8 +201,8 @@ static void send_ack(struct alb_rc *rc, struct alb_tx_builder *builder)
 {
     const struct alb_qp *qp = rc->qp;
     uint8_t *header = alb_tx_begin_header(builder, &qp->flow, ALB_BTH_BYTES + ALB_AETH_BYTES, 0);
-    alb_bth_encode(header, (uint8_t)(rc->opcode_base + ALB_RC_ACK), 0, qp->attr.dest_qpn, alb_psn_add(rc->expected, -1),
-                   false);
+    alb_bth_encode(header, (uint8_t)(rc->opcode_base + ALB_RC_ACK), 0, qp->attr.dest_qpn,
+                   alb_psn_add(alb_rc_ack_end(rc), -1), false);
     alb_put_be32(header + ALB_BTH_BYTES, (uint32_t)SYNDROME_ACK << 24 | rc->msn);
     alb_tx_end(builder);
     if (!rc->ack_is_due)
@@ -213,8 +218,7 @@ static void send_nak(struct alb_rc *rc, struct alb_tx_builder *builder)
     fill(rc, &roce, ALB_RC_ACK, rc->nak_psn, rc->nak_syndrome);
     send_bare(rc, builder, &roce);
     rc->nak_is_due = false;
-    if (rc->nak_psn == rc->expected)
-        rc->ack_is_due = false;
+    note_acknowledged(rc, rc->nak_psn);
 }
 
 enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder)

@@ -6,6 +6,8 @@
 #include "engine/segmenter.h"
 #include "engine/xrc.h"
 
+#define ANSWERED (ALB_OPCODE_READ | ALB_OPCODE_ATOMIC | ALB_OPCODE_ATOMIC_WRITE)
+
 // ---- refusals ---------------------------------------------------------------------------------------------
 
 // The request at the expected PSN can't be executed: a NAK is sent, and the queue pair is in error (9.9.3).
@@ -115,7 +117,7 @@ static enum alb_outcome execute(struct alb_rc *rc, const struct alb_packet *pack
         if (outcome != ALB_OUTCOME_OK)
             return outcome;
     }
-    if (!(flags & (ALB_OPCODE_READ | ALB_OPCODE_ATOMIC | ALB_OPCODE_ATOMIC_WRITE)))
+    if (!(flags & ANSWERED))
         return alb_assembly_add(rc->qp, &rc->assembly, packet, now);
     if (rc->assembly.is_open) // a message in progress comes to its end first
         return ALB_OUTCOME_INVALID_REQUEST;
@@ -132,19 +134,34 @@ static uint32_t psns_of(const struct alb_rc *rc, const struct alb_packet *packet
 
 static void owe_ack(struct alb_rc *rc)
 {
+    if (rc->behind_ack == ALB_RC_ACK_REACH)
+        return;
     if (rc->ack_is_due)
         alb_qp_count(rc->qp, ALB_STAT_ack_deferred, 1);
     rc->ack_is_due = true;
     alb_scheduler_wake(&rc->qp->engine->scheduler, &rc->qp->source);
 }
 
-void alb_rc_note_executed(struct alb_rc *rc, uint32_t psns, bool ends_message, bool wants_ack)
+static void advance(struct alb_rc *rc, uint32_t psns, bool ends_message)
 {
     rc->expected = alb_psn_add(rc->expected, (int32_t)psns);
     if (ends_message)
         rc->msn = (rc->msn + 1) & ALB_PSN_MASK;
+}
+
+void alb_rc_note_executed(struct alb_rc *rc, uint32_t psns, bool ends_message, bool wants_ack)
+{
+    advance(rc, psns, ends_message);
+    rc->behind_ack = 0;
     if (wants_ack && alb_qp_state_of(rc->qp) != ALB_QPS_ERR)
         owe_ack(rc);
+}
+
+// A READ or an atomic: its answer, which is owed, is its acknowledgement.
+static void note_answered(struct alb_rc *rc, uint32_t psns)
+{
+    advance(rc, psns, true);
+    rc->behind_ack = ALB_MIN(rc->behind_ack + psns, ALB_RC_ACK_REACH);
 }
 
 static enum alb_drop accept(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
@@ -154,7 +171,10 @@ static enum alb_drop accept(struct alb_rc *rc, const struct alb_packet *packet, 
         return not_ready(rc, packet->roce.psn);
     if (alb_unlikely(outcome != ALB_OUTCOME_OK))
         return refuse(rc, packet, outcome, now);
-    alb_rc_note_executed(rc, psns_of(rc, packet), packet->info->flags & ALB_OPCODE_LAST, packet->roce.ackreq);
+    if (packet->info->flags & ANSWERED)
+        note_answered(rc, psns_of(rc, packet));
+    else
+        alb_rc_note_executed(rc, 1, packet->info->flags & ALB_OPCODE_LAST, packet->roce.ackreq);
     return ALB_DROP_NONE;
 }
 

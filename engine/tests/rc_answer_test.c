@@ -116,6 +116,63 @@ static void answer__acknowledgements_stand_behind_answers(void **state)
     expect(c, wants, 3);
 }
 
+// A READ or atomic is acknowledged by its answer: an ACK of its PSN would say that there is none to wait for.
+static void answer__no_acknowledgement_stands_for_an_answer(void **state)
+{
+    static const uint8_t opcodes[] = {ALB_RC_READ_REQUEST, ALB_RC_FETCH_ADD, ALB_RC_ATOMIC_WRITE};
+    struct pair_qps *c = *state;
+    for (size_t i = 0; i < ALB_COUNT(opcodes); i++) {
+        pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
+        arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
+        arrive(c, opcodes[i], 1, 8);
+        arrive(c, opcodes[i], 2, 8);
+        pair_send(c->pair, 1);
+        assert_int_equal(pair_count(c->pair, 1), 2); // the answers acknowledge the WRITE too
+        lose_all(c);
+        arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
+        expect(c, (struct want[]){{ALB_RC_ACK, 0, 0}}, 1);
+        lose_all(c);
+        arrive(c, ALB_RC_WRITE_ONLY, 3, 8);
+        arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
+        expect(c, (struct want[]){{ALB_RC_ACK, 3, 0}}, 1);
+        lose_all(c);
+    }
+}
+
+// Only READs have come: what is acknowledged again is what came before the connection's first packet.
+static void answer__acknowledges_nothing_before_the_first_message(void **state)
+{
+    struct pair_qps *c = *state;
+    arrive(c, ALB_RC_READ_REQUEST, 0, 8);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    arrive(c, ALB_RC_WRITE_ONLY, -1, 8);
+    expect(c, (struct want[]){{ALB_RC_ACK, -1, 0}}, 1);
+}
+
+// So far behind the READs that followed, its number would be taken for one that is to come.
+static void answer__no_acknowledgement_of_what_is_far_behind(void **state)
+{
+    struct pair_qps *c = *state;
+    struct alb_rc *rc = alb_rc_of(c->qps[1]);
+    arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    rc->expected = alb_psn_add(rc->expected, ALB_RC_ACK_REACH - 1); // as after as many packets of answers
+    rc->behind_ack = ALB_RC_ACK_REACH - 1;
+    arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
+    expect(c, (struct want[]){{ALB_RC_ACK, 0, 0}}, 1);
+    lose_all(c);
+    for (int32_t i = 0; i < 2; i++) {
+        arrive(c, ALB_RC_READ_REQUEST, ALB_RC_ACK_REACH + i, 8);
+        expect(c, (struct want[]){{ALB_RC_READ_RESPONSE_ONLY, ALB_RC_ACK_REACH + i, 8}}, 1);
+        lose_all(c);
+        arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
+        alb_qp_farewell(c->qps[1]);
+        expect(c, NULL, 0);
+    }
+}
+
 // Requests that all come again before anything was answered are answered once, in their order.
 static void answer__once_what_comes_again_meanwhile(void **state)
 {
@@ -322,6 +379,22 @@ static void farewell__is_not_said_behind_a_read(void **state)
     assert_int_equal(pair_send(c->pair, 1), 0);
 }
 
+static void farewell__acknowledges_no_read_that_was_answered(void **state)
+{
+    struct pair_qps *c = *state;
+    arrive(c, ALB_RC_READ_REQUEST, 0, 2 * MTU);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    alb_qp_farewell(c->qps[1]);
+    expect(c, NULL, 0);
+    arrive(c, ALB_RC_WRITE_ONLY, 2, 8);
+    arrive(c, ALB_RC_READ_REQUEST, 3, 8);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    alb_qp_farewell(c->qps[1]);
+    expect(c, (struct want[]){{ALB_RC_ACK, 2, 0}, {ALB_RC_ACK, 2, 0}}, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +402,9 @@ int main(void)
         PAIR_RC_TEST(answer__small_ones),
         PAIR_RC_TEST(answer__acknowledgements_are_merged),
         PAIR_RC_TEST(answer__acknowledgements_stand_behind_answers),
+        PAIR_RC_TEST(answer__no_acknowledgement_stands_for_an_answer),
+        PAIR_RC_TEST(answer__acknowledges_nothing_before_the_first_message),
+        PAIR_RC_TEST(answer__no_acknowledgement_of_what_is_far_behind),
         PAIR_RC_TEST(answer__once_what_comes_again_meanwhile),
         PAIR_RC_TEST(answer__later_ones_beside_a_late_copy),
         PAIR_RC_TEST(answer__no_late_copy_without_room),
@@ -341,6 +417,7 @@ int main(void)
         PAIR_RC_TEST(farewell__acknowledges_again_what_came),
         PAIR_RC_TEST(farewell__is_said_in_error_too),
         PAIR_RC_TEST(farewell__is_not_said_behind_a_read),
+        PAIR_RC_TEST(farewell__acknowledges_no_read_that_was_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
