@@ -23,7 +23,8 @@ struct ibv_qp_cap alb_door_qp_cap_from(const struct alb_qp_cap *cap)
     };
 }
 
-// The move to RESET empties the queues, so posting and polling must be kept out meanwhile.
+// The move to RESET empties the queues, so posting and polling must be kept out meanwhile. It also forgets what is owed
+// to the peer, which would wait in vain for the acknowledgement of what the program has seen: that leaves first.
 static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *attr, int mask)
 {
     struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
@@ -33,6 +34,8 @@ static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *att
     alb_door_locks_add(&locks, &qp->send_lock);
     alb_door_locks_add(&locks, &qp->recv_lock);
     alb_door_lock_with(context, &locks);
+    alb_qp_farewell(qp->engine_qp);
+    alb_device_catch_up(context->device);
     int error = alb_qp_modify(qp->engine_qp, attr, (uint32_t)mask, alb_device_now());
     alb_door_unlock_with(context, &locks);
     return error;

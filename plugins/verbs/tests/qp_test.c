@@ -104,6 +104,27 @@ static void modify_qp__reset_forgets(void **state)
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+// The peer of a queue pair that is reset right after its last completion still gets its acknowledgement.
+static void modify_qp__reset_owes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+    for (int round = 0; round < 20; round++) {
+        struct ibv_qp *a = fixture_qp(f, IBV_QPT_RC), *b = fixture_qp(f, IBV_QPT_RC);
+        fixture_connect(a, b);
+        fixture_post_recv(f, b, 1, 4096, 100);
+        fixture_post_send(f, a, 2, 0, 100);
+        struct ibv_wc wc = fixture_wait(f->cq);
+        assert_int_equal(ibv_modify_qp(b, &attr, IBV_QP_STATE), 0);
+        if (wc.wr_id == 1)
+            wc = fixture_wait(f->cq);
+        assert_int_equal(wc.wr_id, 2);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        assert_int_equal(ibv_destroy_qp(a), 0);
+        assert_int_equal(ibv_destroy_qp(b), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +132,7 @@ int main(void)
         FIXTURE_TEST(modify_qp__takes_five_bits_of_the_rnr_timer),
         FIXTURE_TEST(modify_qp__refused),
         FIXTURE_TEST(modify_qp__reset_forgets),
+        FIXTURE_TEST(modify_qp__reset_owes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
