@@ -476,6 +476,47 @@ static void completer__waiting_for_the_receiver_is_no_timeout(void **state)
     assert_int_equal(pair_send(c->pair, 0), 0);
 }
 
+// The packets behind the one that was not ready for are missed by some receivers, which says nothing new: all of them
+// will be sent again.
+static void completer__missed_packets_while_it_waits(void **state)
+{
+    struct pair_qps *c = *state;
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, no_retry);
+    ask(c, ALB_WR_SEND, 1, 8);
+    ask(c, ALB_WR_SEND, 2, 8);
+    pair_send(c->pair, 0);
+    lose_all(c, 0);
+    acknowledge(c, 0, RNR(14));
+    acknowledge(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
+    assert_int_equal(counted(c, ALB_STAT_packet_seq_err), 1);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+    pair_pass(c->pair, alb_rnr_timer_ns(14));
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    acknowledge(c, 1, ACK);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
+}
+
+// The same with an answer that was lost: a late copy of the SEND found a receive, and the READ behind it was executed.
+static void completer__a_missed_answer_while_it_waits(void **state)
+{
+    struct pair_qps *c = *state;
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, no_retry);
+    ask(c, ALB_WR_SEND, 1, 8);
+    ask(c, ALB_WR_RDMA_READ, 2, 8);
+    ask(c, ALB_WR_SEND, 3, 8);
+    pair_send(c->pair, 0);
+    lose_all(c, 0);
+    acknowledge(c, 0, RNR(14));
+    acknowledge(c, 2, ACK);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect_none(c->pair, 0);
+    assert_int_equal(counted(c, ALB_STAT_implied_nak_seq_err), 1);
+    pair_pass(c->pair, alb_rnr_timer_ns(14));
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    assert_int_equal(pair_peek(c->pair, 0, 0)->roce.opcode, ALB_RC_READ_REQUEST);
+}
+
 // An acknowledgement of everything comes while it waits: what is posted next goes when the wait is over.
 static void completer__acknowledged_while_it_waits(void **state)
 {
@@ -520,6 +561,8 @@ int main(void)
         PAIR_RC_TEST(completer__progress_gives_rnr_retries_back),
         PAIR_RC_TEST(completer__seven_means_for_ever),
         PAIR_RC_TEST(completer__waiting_for_the_receiver_is_no_timeout),
+        PAIR_RC_TEST(completer__missed_packets_while_it_waits),
+        PAIR_RC_TEST(completer__a_missed_answer_while_it_waits),
         PAIR_RC_TEST(completer__acknowledged_while_it_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
