@@ -163,30 +163,31 @@ static void send_result(struct alb_rc *rc, const struct alb_rc_answer *answer, s
     send_bare(rc, builder, &roce);
 }
 
-// The next packet of the oldest answer owed.
-static void send_answer(struct alb_rc *rc, struct alb_tx_builder *builder)
+// The next packet of the oldest answer owed. True if more of that answer is still owed.
+static bool send_answer(struct alb_rc *rc, struct alb_tx_builder *builder)
 {
     struct alb_rc_answer *answer = answer_at(rc, 0);
     if (answer->opcode != ALB_RC_READ_REQUEST)
         send_result(rc, answer, builder);
     else if (!send_read(rc, answer, builder))
-        return;
+        return false;
     if (++answer->sent < answer->packets)
-        return;
+        return true;
     note_acknowledged(rc, end_of(answer));
     rc->answer_first = (rc->answer_first + 1) % rc->answer_capacity;
     rc->answer_count--;
+    return false;
 }
 
-// The packets of an answer's middle differ in nothing but the PSN, so those behind one that was just sent are made from
-// it. Returns how many, at most so many.
+// The packets of an answer's middle differ in nothing but the PSN, so those behind one that was just sent, of the
+// oldest answer owed, are made from it. Returns how many, at most so many.
 static uint32_t repeat_middle(struct alb_rc *rc, struct alb_tx_builder *builder, uint32_t packets_max)
 {
     struct alb_qp *qp = rc->qp;
     struct alb_rc_answer *answer = answer_at(rc, 0);
     uint32_t mtu = qp->attr.path_mtu_bytes, count = 0;
     const uint8_t *source;
-    if (rc->answer_count == 0 || answer->sent < 2 || qp->engine->config.corruption || !alb_tx_can_repeat(builder, mtu))
+    if (answer->sent < 2 || qp->engine->config.corruption || !alb_tx_can_repeat(builder, mtu))
         return 0;
     packets_max = ALB_MIN(packets_max, answer->packets - 1 - answer->sent);
     if (read_memory(qp, answer, (uint64_t)answer->sent * mtu, packets_max * mtu, &source) != ALB_OUTCOME_OK)
@@ -228,8 +229,8 @@ enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_buil
         if (!alb_tx_has_room(builder, 1))
             return ALB_BUILD_FULL;
         if (rc->answer_count > 0) {
-            send_answer(rc, builder);
-            i += repeat_middle(rc, builder, turn - i - 1);
+            if (send_answer(rc, builder))
+                i += repeat_middle(rc, builder, turn - i - 1);
         } else if (rc->nak_is_due) {
             send_nak(rc, builder);
         } else {

@@ -228,6 +228,28 @@ static void answer__no_late_copy_without_room(void **state)
     expect(c, wants, PAIR_RD_ATOMIC);
 }
 
+// The answer to a late copy comes in between the packets of a later one's middle, which are made from each other.
+static void answer__a_middle_goes_on_behind_a_late_copy(void **state)
+{
+    static const struct want wants[] = {
+        {ALB_RC_READ_RESPONSE_ONLY, 0, MTU},
+        {ALB_RC_READ_RESPONSE_MIDDLE, 4, MTU},
+        {ALB_RC_READ_RESPONSE_MIDDLE, 5, MTU},
+        {ALB_RC_READ_RESPONSE_LAST, 6, MTU},
+    };
+    struct pair_qps *c = *state;
+    struct pair_host *host = &c->pair->hosts[1];
+    arrive(c, ALB_RC_READ_REQUEST, 0, MTU);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    arrive(c, ALB_RC_READ_REQUEST, 1, 6 * MTU);
+    host->tx.segment_capacity = 3;
+    alb_engine_tx(host->engine, &host->tx, c->pair->now);
+    host->tx.segment_capacity = PAIR_SEGMENTS;
+    arrive(c, ALB_RC_READ_REQUEST, 0, MTU);
+    expect(c, wants, ALB_COUNT(wants));
+}
+
 static void answer__naks_stand_behind_answers(void **state)
 {
     static const struct want wants[] = {
@@ -408,6 +430,7 @@ int main(void)
         PAIR_RC_TEST(answer__once_what_comes_again_meanwhile),
         PAIR_RC_TEST(answer__later_ones_beside_a_late_copy),
         PAIR_RC_TEST(answer__no_late_copy_without_room),
+        PAIR_RC_TEST(answer__a_middle_goes_on_behind_a_late_copy),
         PAIR_RC_TEST(answer__naks_stand_behind_answers),
         PAIR_RC_TEST(answer__still_in_error),
         PAIR_RC_TEST(answer__not_when_the_program_ends_it),
