@@ -192,7 +192,10 @@ static enum alb_drop repeat_read(struct alb_rc *rc, const struct alb_packet *pac
         alb_rc_owe_again(rc, &answer);
         return ALB_DROP_NONE;
     }
-    alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR), packet->roce.psn);
+    // In place of one that is owed it might say nothing, the peer having its answer long since, and that one would
+    // never be sent again. A peer that does wait for the answer asks once more.
+    if (!rc->nak_is_due)
+        alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR), packet->roce.psn);
     return ALB_DROP_DUPLICATE;
 }
 

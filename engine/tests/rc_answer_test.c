@@ -332,6 +332,21 @@ static void answer__memory_that_has_gone(void **state)
     assert_int_equal(pair_peek(c->pair, 1, 0)->roce.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
 }
 
+// But not in place of a NAK that is owed: the READ may be a late copy, whose peer has its answer.
+static void answer__a_nak_is_not_replaced_by_that_of_a_late_copy(void **state)
+{
+    static const struct want wants[] = {{ALB_RC_ACK, 1, 0}};
+    struct pair_qps *c = *state;
+    arrive(c, ALB_RC_READ_REQUEST, 0, 8);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    arrive(c, ALB_RC_WRITE_ONLY, 2, 8); // a gap
+    c->qps[1]->attr.access = 0;
+    arrive(c, ALB_RC_READ_REQUEST, 0, 8);
+    expect(c, wants, 1);
+    assert_int_equal(pair_peek(c->pair, 1, 0)->roce.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
+}
+
 // Both ways at once: answers do not keep our own requests from being sent.
 static void answer__requests_of_our_own_go_too(void **state)
 {
@@ -436,6 +451,7 @@ int main(void)
         PAIR_RC_TEST(answer__not_when_the_program_ends_it),
         PAIR_RC_TEST(answer__memory_that_goes),
         PAIR_RC_TEST(answer__memory_that_has_gone),
+        PAIR_RC_TEST(answer__a_nak_is_not_replaced_by_that_of_a_late_copy),
         PAIR_RC_TEST(answer__requests_of_our_own_go_too),
         PAIR_RC_TEST(farewell__acknowledges_again_what_came),
         PAIR_RC_TEST(farewell__is_said_in_error_too),
