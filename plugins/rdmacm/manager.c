@@ -133,6 +133,8 @@ static void on_response(struct rdmacm_id *id, const struct alb_cm_message *messa
     id->sq_psn = message->rep.starting_psn;
     id->remote_ece = message->ece;
     id->rnr_retry_count = message->rep.rnr_retry_count;
+    id->rd_atomic = ALB_MIN(id->rd_atomic, message->rep.responder_resources);
+    id->dest_rd_atomic = ALB_MIN(id->dest_rd_atomic, message->rep.initiator_depth);
     id->knows_peer = true;
     event->is_response = true;
     fill_conn(event, message);

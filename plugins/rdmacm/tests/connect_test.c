@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.h"
 
+#include "base/types.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -134,6 +136,30 @@ static void connect__data_flows_and_both_part(void **state)
     ibv_dereg_mr(source);
     ibv_dereg_mr(target);
     close_ends(&ends);
+}
+
+// What the caller asked for is what it gets at most, in each direction.
+static void connect__reads_as_deep_as_the_peer_grants(void **state)
+{
+    static const struct {
+        uint8_t granted_reads, own_reads, max_rd_atomic, max_dest_rd_atomic;
+    } cases[] = {{1, 2, 1, 2}, {0, 3, 0, 3}, {5, 0, 5, 0}, {9, 8, 5, 3}};
+    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
+        struct rdma_conn_param param = {.responder_resources = cases[i].granted_reads,
+                                        .initiator_depth = cases[i].own_reads};
+        struct ibv_qp_init_attr init;
+        struct ibv_qp_attr attr;
+        struct ends ends;
+        open_ends(&ends, RDMA_PS_TCP);
+        call(&ends);
+        take_call(&ends);
+        assert_int_equal(rdma_accept(ends.server, &param), 0);
+        pass_event(ends.channels[1], RDMA_CM_EVENT_ESTABLISHED);
+        assert_int_equal(ibv_query_qp(ends.client->qp, &attr, IBV_QP_STATE, &init), 0);
+        assert_int_equal(attr.max_rd_atomic, cases[i].max_rd_atomic);
+        assert_int_equal(attr.max_dest_rd_atomic, cases[i].max_dest_rd_atomic);
+        close_ends(&ends);
+    }
 }
 
 // BytePS takes any other event after DISCONNECTED for an error and ends. No kernel has one until the program
@@ -586,6 +612,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connect__data_flows_and_both_part),
+        cmocka_unit_test(connect__reads_as_deep_as_the_peer_grants),
         cmocka_unit_test(connect__timewait_begins_with_the_programs_own_word),
         cmocka_unit_test(connect__beyond_the_backlog_is_not_queued),
         cmocka_unit_test(connect__takes_too_many_retries_for_the_most),
