@@ -246,7 +246,9 @@ int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
     memcpy(id->path.dgid.raw, outer->route.addr.addr.ibaddr.dgid.raw, 16);
     outer->route.path_rec = &id->path;
     outer->route.num_paths = 1;
+    id->has_route = true; // before another thread takes the event
     int error = report(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-    id->has_route = !error;
+    if (error)
+        id->has_route = false;
     return rdmacm_result(error ? error : rdmacm_complete(id));
 }
