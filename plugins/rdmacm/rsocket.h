@@ -154,6 +154,11 @@ int rsocket_option_int(const void *value, socklen_t length, int *out);
 // Hands a value out, cut to *length.
 int rsocket_option_give(const void *from, size_t bytes, void *value, socklen_t *length);
 
+// ---- rsocket_calls.c
+
+// Hands an address out, cut to *length, which then is that of the whole; either may be NULL.
+void rsocket_give_address(const struct sockaddr_storage *from, struct sockaddr *address, socklen_t *length);
+
 // ---- rsocket_stream.c, rsocket_datagram.c
 
 int rsocket_stream_create(int domain, struct rsocket **out);

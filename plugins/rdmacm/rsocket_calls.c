@@ -51,7 +51,7 @@ int rshutdown(int socket, int how)
 
 // ---- receiving
 
-static void give_address(const struct sockaddr_storage *from, struct sockaddr *address, socklen_t *length)
+void rsocket_give_address(const struct sockaddr_storage *from, struct sockaddr *address, socklen_t *length)
 {
     socklen_t whole = from->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     if (!length)
@@ -75,7 +75,7 @@ static ssize_t receive(int socket, const struct iovec *iov, size_t count, int fl
     rsocket_give(rs);
     if (done < 0)
         return rdmacm_fail((int)-done);
-    give_address(&from, address, length);
+    rsocket_give_address(&from, address, length);
     if (is_short)
         *is_short = to.is_short;
     return done;
@@ -171,7 +171,7 @@ static int get_name(int socket, bool is_peer, struct sockaddr *address, socklen_
     if (!error && !length)
         error = EFAULT;
     if (!error)
-        give_address(&name, address, length);
+        rsocket_give_address(&name, address, length);
     return finish(rs, error);
 }
 

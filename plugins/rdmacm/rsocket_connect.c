@@ -293,7 +293,8 @@ static int number_of(struct rsocket_stream *accepted)
     return error;
 }
 
-static int accept_next(int socket, int *fd)
+// The peer's name is that of the caller, whatever has become of the stream since.
+static int accept_next(int socket, int *fd, struct sockaddr_storage *peer)
 {
     struct rsocket_stream *accepted;
     struct rsocket *rs = rsocket_take(socket);
@@ -301,8 +302,10 @@ static int accept_next(int socket, int *fd)
         return EBADF;
     int error = take_accepted(rs, &accepted);
     rsocket_give(rs);
-    if (!error)
-        error = number_of(accepted);
+    if (error)
+        return error;
+    *peer = accepted->id->route.addr.dst_storage;
+    error = number_of(accepted);
     if (!error)
         *fd = accepted->rs.fd;
     return error;
@@ -311,13 +314,14 @@ static int accept_next(int socket, int *fd)
 int raccept(int socket, struct sockaddr *address, socklen_t *length)
 {
     int fd;
+    struct sockaddr_storage peer;
     rsocket_cancel_off(); // over all of it: what was taken has to be handed on
-    int error = accept_next(socket, &fd);
+    int error = accept_next(socket, &fd, &peer);
     rsocket_cancel_back();
     if (error)
         return rdmacm_fail(error);
-    if (address && length)
-        rgetpeername(fd, address, length);
+    if (address)
+        rsocket_give_address(&peer, address, length);
     return fd;
 }
 

@@ -3,8 +3,10 @@
 #include "fixture.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <rdma/rsocket.h>
 #include <string.h>
+#include <unistd.h>
 
 struct bad_peer {
     int listener;
@@ -108,12 +110,33 @@ static void target__not_there(void **state)
     close_peer(&peer);
 }
 
+// It has gone before the program takes it.
+static void accept__names_a_peer_that_has_gone(void **state)
+{
+    struct sockaddr_in name = {0};
+    socklen_t length = sizeof(name);
+    struct bad_peer peer = open_peer(good_hello, sizeof(good_hello));
+    struct pollfd poller = {.fd = peer.listener, .events = POLLIN};
+    pass_event(peer.channel, RDMA_CM_EVENT_ESTABLISHED);
+    assert_int_equal(rpoll(&poller, 1, -1), 1);
+    assert_int_equal(rdma_disconnect(peer.id), 0);
+    pass_event(peer.channel, RDMA_CM_EVENT_DISCONNECTED);
+    usleep(100000); // the stream has heard of it
+    int fd = raccept(peer.listener, (struct sockaddr *)&name, &length);
+    assert_true(fd >= 0);
+    assert_int_equal(length, sizeof(name));
+    assert_memory_equal(&name, rdma_get_local_addr(peer.id), sizeof(name));
+    assert_int_equal(rclose(fd), 0);
+    close_peer(&peer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hello__bad),
         cmocka_unit_test(message__bad),
         cmocka_unit_test(target__not_there),
+        cmocka_unit_test(accept__names_a_peer_that_has_gone),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
 }
