@@ -26,6 +26,7 @@ struct alb_cm_id {
     bool is_question;     // a SIDR_REQ brought it: remote_id is a request id
     bool is_remote_known; // remote_id is in the map of peers
     bool is_qpn_known;    // and remote_qpn
+    bool is_delayed;      // the peer has asked for time since sent was due; once each time, else there were no end
     uint32_t local_id, remote_id;
     alb_qpn local_qpn, remote_qpn;
     uint64_t transaction; // of the MADs

@@ -199,6 +199,9 @@ static enum alb_drop on_mra(struct alb_engine *engine, const struct alb_cm_arriv
     struct alb_cm_id *id = find_delayed(engine, arrival);
     if (!id)
         return ALB_DROP_STALE_RESPONSE;
+    if (id->is_delayed)
+        return ALB_DROP_DUPLICATE;
+    id->is_delayed = true;
     alb_cm_arm(id, alb_cm_code_ns(mra->service_timeout) + id->timewait_ns, now);
     return ALB_DROP_NONE;
 }

@@ -44,6 +44,7 @@ void alb_cm_send(struct alb_cm_id *id)
 void alb_cm_send_until_answered(struct alb_cm_id *id, alb_time now)
 {
     id->retries_left = id->retries;
+    id->is_delayed = false;
     alb_cm_send(id);
     alb_cm_arm(id, id->timeout_ns, now);
 }

@@ -77,6 +77,7 @@ static void fire(struct alb_deadline *deadline, alb_time now)
         return;
     }
     id->retries_left--;
+    id->is_delayed = false;
     alb_cm_send(id);
     alb_cm_arm(id, id->timeout_ns, now);
 }

@@ -140,12 +140,70 @@ static void mra__buys_time(void **state)
     cm_lose(cm, 1);
 }
 
+// Else a peer that asks again and again would keep it half open for ever.
+static void mra__one_for_each_copy_of_a_message(void **state)
+{
+    struct cm_pair *cm = *state;
+    const uint64_t patience_ns = (4096ull << ALB_CM_PATIENCE_CODE) + CM_TIMEWAIT_NS;
+    cm_connect(cm);
+    struct alb_cm_message req = cm_expect_sent(cm, 0, ALB_CM_REQ);
+    cm_lose(cm, 0);
+    struct alb_cm_message mra = {.type = ALB_CM_MRA,
+                                 .transaction = req.transaction,
+                                 .local_id = 7,
+                                 .remote_id = req.local_id,
+                                 .mra = {.answers = ALB_CM_ANSWERS_REQ, .service_timeout = ALB_CM_PATIENCE_CODE}};
+    for (int tries_left = CM_RETRIES; tries_left >= 0; tries_left--) {
+        cm_inject(cm, 1, &mra);
+        pair_pass(cm->pair, patience_ns - 1);
+        cm_inject(cm, 1, &mra);
+        assert_int_equal(cm_dropped(cm, 0, ALB_DROP_DUPLICATE), CM_RETRIES - tries_left + 1);
+        cm_expect_nothing_sent(cm, 0);
+        pair_pass(cm->pair, 1);
+        if (tries_left > 0)
+            cm_expect_sent(cm, 0, ALB_CM_REQ);
+        cm_lose(cm, 0);
+    }
+    cm_expect_event(cm, 0, ALB_CM_EVENT_TIMED_OUT);
+    cm_expect_state(cm, 0, ALB_CM_IDLE);
+}
+
+// A REQ that comes again gets the REP once more, and no more time with it.
+static void mra__a_question_that_comes_again_allows_no_other(void **state)
+{
+    struct cm_pair *cm = *state;
+    const uint64_t patience_ns = (4096ull << CM_RESPONSE_CODE) + CM_TIMEWAIT_NS;
+    cm_connect(cm);
+    struct alb_cm_message req = cm_expect_sent(cm, 0, ALB_CM_REQ);
+    cm_take_request(cm);
+    cm_accept(cm);
+    struct alb_cm_message rep = cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_lose(cm, 1);
+    struct alb_cm_message mra = {.type = ALB_CM_MRA,
+                                 .transaction = req.transaction,
+                                 .local_id = req.local_id,
+                                 .remote_id = rep.local_id,
+                                 .mra = {.answers = ALB_CM_ANSWERS_REP, .service_timeout = CM_RESPONSE_CODE}};
+    cm_inject(cm, 0, &mra);
+    pair_pass(cm->pair, patience_ns - 1);
+    cm_inject(cm, 0, &req);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_lose(cm, 1);
+    cm_inject(cm, 0, &mra);
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_DUPLICATE), 2); // the REQ, and the MRA
+    cm_expect_nothing_sent(cm, 1);
+    pair_pass(cm->pair, 1);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_lose(cm, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(code__is_held_within_bounds),      CM_TEST(req__is_sent_again_then_given_up),
         CM_TEST(rep__is_sent_again_then_given_up),          CM_TEST(rep__is_bounded_in_time_and_number),
         CM_TEST(dreq__without_an_answer_ends_all_the_same), CM_TEST(mra__buys_time),
+        CM_TEST(mra__one_for_each_copy_of_a_message),       CM_TEST(mra__a_question_that_comes_again_allows_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
