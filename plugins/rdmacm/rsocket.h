@@ -63,7 +63,8 @@ struct rsocket {
     _Atomic uint32_t references;
     pthread_mutex_t lock;
     uint32_t waiters; // threads that sleep, or are on their way to or from it
-    bool is_woken;    // wake_fd is readable; until the last of them has gone
+    uint32_t woken;   // of those, by the last wake; wake_fd is readable until they have all left
+    uint64_t wakes;
     bool is_closed;
     int status_flags;     // of fcntl: O_NONBLOCK
     int error;            // of SO_ERROR
@@ -131,9 +132,9 @@ void rsocket_wake(struct rsocket *rs);
 // gives back its lock and its reference; with RSOCKET_WAIT it is not.
 int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags, alb_time until);
 // For polling several: sleeping is prepared. False: something has changed, do not sleep. In both cases rsocket_leave
-// follows.
-bool rsocket_enter(struct rsocket *rs);
-void rsocket_leave(struct rsocket *rs);
+// follows, with what was stored in *entered.
+bool rsocket_enter(struct rsocket *rs, uint64_t *entered);
+void rsocket_leave(struct rsocket *rs, uint64_t entered);
 
 // ---- rsocket_service.c: a thread that sees to what has to go on while the program does something else
 

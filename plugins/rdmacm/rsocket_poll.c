@@ -15,9 +15,10 @@ struct set {
     nfds_t count;
     struct pollfd *kernel;
     struct rsocket **rsockets; // NULL: an ordinary descriptor
+    uint64_t *entered;         // of rsocket_enter
     nfds_t rsocket_count;
     int polling_us;
-    bool is_allocated; // kernel and rsockets
+    bool is_allocated; // kernel, rsockets and entered
 };
 
 enum { FEW = 32 };
@@ -92,10 +93,10 @@ static int look(struct set *set)
 // ---- sleeping
 
 // What has come since the last look woke no one, since no thread slept: looks once more.
-static bool prepare(struct rsocket *rs, short asked)
+static bool prepare(struct rsocket *rs, short asked, uint64_t *entered)
 {
     rsocket_lock(rs);
-    bool is_quiet = rsocket_enter(rs);
+    bool is_quiet = rsocket_enter(rs, entered);
     is_quiet &= !(rs->ops->events(rs) & (asked | ALWAYS_REPORTED));
     rsocket_unlock(rs);
     return is_quiet;
@@ -108,9 +109,16 @@ static void leave_all(const struct set *set)
         if (!rs)
             continue;
         rsocket_lock(rs);
-        rsocket_leave(rs);
+        rsocket_leave(rs, set->entered[i]);
         rsocket_unlock(rs);
     }
+}
+
+static void free_arrays(const struct set *set)
+{
+    free(set->kernel);
+    free(set->rsockets);
+    free(set->entered);
 }
 
 static void give_back(const struct set *set)
@@ -118,10 +126,8 @@ static void give_back(const struct set *set)
     for (nfds_t i = 0; i < set->count; i++)
         if (set->rsockets[i])
             rsocket_put(set->rsockets[i]);
-    if (!set->is_allocated)
-        return;
-    free(set->kernel);
-    free(set->rsockets);
+    if (set->is_allocated)
+        free_arrays(set);
 }
 
 // The thread that sleeps is cancelled.
@@ -139,7 +145,7 @@ static int sleep_now(struct set *set, const struct timespec *timeout)
     int result = 0;
     for (nfds_t i = 0; i < set->count; i++)
         if (set->rsockets[i])
-            is_quiet &= prepare(set->rsockets[i], set->fds[i].events);
+            is_quiet &= prepare(set->rsockets[i], set->fds[i].events, &set->entered[i]);
     make_question(set, true);
     if (is_quiet)
         result = rsocket_cancellable_poll(set->kernel, set->count, timeout, leave_call, set);
@@ -198,16 +204,17 @@ static int poll_few_or_many(struct pollfd *fds, nfds_t count, alb_time until)
 {
     struct pollfd few_fds[FEW];
     struct rsocket *few_rsockets[FEW];
-    struct set set = {.fds = fds, .count = count, .kernel = few_fds, .rsockets = few_rsockets};
+    uint64_t few_entered[FEW];
+    struct set set = {.fds = fds, .count = count, .kernel = few_fds, .rsockets = few_rsockets, .entered = few_entered};
     if (count <= FEW)
         return poll_both(&set, until);
     set.is_allocated = true;
     set.kernel = calloc(count, sizeof(*set.kernel));
     set.rsockets = calloc(count, sizeof(struct rsocket *));
-    if (set.kernel && set.rsockets)
+    set.entered = calloc(count, sizeof(*set.entered));
+    if (set.kernel && set.rsockets && set.entered)
         return poll_both(&set, until);
-    free(set.kernel);
-    free(set.rsockets);
+    free_arrays(&set);
     return -ENOMEM;
 }
 

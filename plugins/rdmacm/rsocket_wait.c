@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How threads wait for an rsocket, several at once if they like. What one of them takes from the completion queue may
-// be what another waits for: then it wakes them through the eventfd, which stays readable until the last sleeper has
-// left, so that none is missed. Each looks again at what it waits for.
+// be what another waits for: then it wakes them through the eventfd, which stays readable until the last of those that
+// slept has left, so that none is missed. Each looks again at what it waits for, and may be back before another has
+// left: one that comes after the wake is not waited for, else two that find nothing would keep each other awake.
 #include "device/syscalls.h"
 #include "plugins/rdmacm/rsocket.h"
 
@@ -10,11 +11,14 @@
 
 void rsocket_wake(struct rsocket *rs)
 {
-    if (rs->waiters == 0 || rs->is_woken)
+    if (rs->waiters == 0)
         return;
-    ssize_t written = alb_sys_eventfd_add(rs->wake_fd);
-    alb_assert(written == sizeof(uint64_t));
-    rs->is_woken = true;
+    if (rs->woken == 0) {
+        ssize_t written = alb_sys_eventfd_add(rs->wake_fd);
+        alb_assert(written == sizeof(uint64_t));
+    }
+    rs->woken = rs->waiters;
+    rs->wakes++;
 }
 
 void rsocket_progress(struct rsocket *rs)
@@ -23,23 +27,24 @@ void rsocket_progress(struct rsocket *rs)
         rsocket_wake(rs);
 }
 
-bool rsocket_enter(struct rsocket *rs)
+bool rsocket_enter(struct rsocket *rs, uint64_t *entered)
 {
     bool is_quiet = rs->ops->arm(rs);
     if (!is_quiet)
         rsocket_wake(rs); // the others
     rs->waiters++;
+    *entered = rs->wakes;
     return is_quiet && !rs->is_closed;
 }
 
-void rsocket_leave(struct rsocket *rs)
+void rsocket_leave(struct rsocket *rs, uint64_t entered)
 {
     alb_assert(rs->waiters > 0);
-    if (--rs->waiters > 0 || !rs->is_woken)
+    rs->waiters--;
+    if (entered == rs->wakes || --rs->woken > 0)
         return;
     ssize_t taken = alb_sys_eventfd_take(rs->wake_fd);
     alb_assert(taken == sizeof(uint64_t));
-    rs->is_woken = false;
 }
 
 static bool is_blocking(const struct rsocket *rs, int flags)
@@ -63,27 +68,33 @@ static bool spin(struct rsocket *rs, bool (*is_met)(struct rsocket *))
     return false;
 }
 
+struct sleeper {
+    struct rsocket *rs;
+    uint64_t entered;
+};
+
 // The thread that sleeps is cancelled.
 static void leave_call(void *argument)
 {
-    struct rsocket *rs = argument;
-    rsocket_lock(rs);
-    rsocket_leave(rs);
-    rsocket_unlock(rs);
-    rsocket_put(rs);
+    const struct sleeper *sleeper = argument;
+    rsocket_lock(sleeper->rs);
+    rsocket_leave(sleeper->rs, sleeper->entered);
+    rsocket_unlock(sleeper->rs);
+    rsocket_put(sleeper->rs);
 }
 
-static int poll_number(struct rsocket *rs, const struct timespec *timeout, bool is_cancellable)
+static int poll_number(struct sleeper *sleeper, const struct timespec *timeout, bool is_cancellable)
 {
-    struct pollfd poller = {.fd = rs->fd, .events = POLLIN};
+    struct pollfd poller = {.fd = sleeper->rs->fd, .events = POLLIN};
     if (is_cancellable)
-        return rsocket_cancellable_poll(&poller, 1, timeout, leave_call, rs);
+        return rsocket_cancellable_poll(&poller, 1, timeout, leave_call, sleeper);
     int count = ppoll(&poller, 1, timeout, NULL);
     return count < 0 ? -errno : count;
 }
 
 static int sleep_until(struct rsocket *rs, alb_time until, bool is_cancellable)
 {
+    struct sleeper sleeper = {.rs = rs};
     struct timespec left, *timeout = NULL;
     int error = 0;
     if (until != ALB_TIME_NEVER) {
@@ -91,13 +102,13 @@ static int sleep_until(struct rsocket *rs, alb_time until, bool is_cancellable)
         left = (struct timespec){.tv_sec = (time_t)(ns / ALB_NS_PER_S), .tv_nsec = (long)(ns % ALB_NS_PER_S)};
         timeout = &left;
     }
-    if (rsocket_enter(rs)) {
+    if (rsocket_enter(rs, &sleeper.entered)) {
         rsocket_unlock(rs);
-        int count = poll_number(rs, timeout, is_cancellable);
+        int count = poll_number(&sleeper, timeout, is_cancellable);
         error = count < 0 ? -count : count == 0 ? ETIMEDOUT : 0;
         rsocket_lock(rs);
     }
-    rsocket_leave(rs);
+    rsocket_leave(rs, sleeper.entered);
     return error;
 }
 
