@@ -366,6 +366,26 @@ static void take_request(struct rdmacm_id *listener)
     rdmacm_unlock();
 }
 
+// CONNECT_ERROR is the last that the program hears of it.
+static void fail(struct rdmacm_id *id)
+{
+    rdmacm_qp_error(id);
+    pthread_mutex_lock(&id->lock);
+    id->has_failed = true;
+    pthread_mutex_unlock(&id->lock);
+}
+
+static bool is_after_failure(const struct rdmacm_event *event)
+{
+    struct rdmacm_id *id = event->id;
+    if (event->event.event != RDMA_CM_EVENT_REJECTED && event->event.event != RDMA_CM_EVENT_DISCONNECTED)
+        return false;
+    pthread_mutex_lock(&id->lock);
+    bool is = id->has_failed;
+    pthread_mutex_unlock(&id->lock);
+    return is;
+}
+
 // What taking an event means for its id, before the program sees it.
 static void act_on(struct rdmacm_event *event)
 {
@@ -386,13 +406,17 @@ static void act_on(struct rdmacm_event *event)
         return;
     event->event.event = error ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
     event->event.status = -error;
+    if (error)
+        fail(id);
 }
 
 int rdma_get_cm_event(struct rdma_event_channel *outer, struct rdma_cm_event **out)
 {
     if (!outer || !out)
         return rdmacm_fail(EINVAL);
-    struct rdmacm_event *event = next(rdmacm_channel(outer));
+    struct rdmacm_event *event;
+    while ((event = next(rdmacm_channel(outer))) && is_after_failure(event))
+        rdma_ack_cm_event(&event->event);
     if (!event)
         return -1;
     act_on(event);

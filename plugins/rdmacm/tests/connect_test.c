@@ -104,12 +104,18 @@ static struct ibv_wc wait_for(struct ibv_cq *cq)
     return wc;
 }
 
+static struct ibv_qp_attr attributes_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+    return attr;
+}
+
 static void connect__data_flows_and_both_part(void **state)
 {
     static char from[64] = "over the connection", to[64];
     struct ends ends;
-    struct ibv_qp_attr attr;
-    struct ibv_qp_init_attr init;
     open_ends(&ends, RDMA_PS_TCP);
     call(&ends);
     take_call(&ends);
@@ -117,7 +123,7 @@ static void connect__data_flows_and_both_part(void **state)
     struct ibv_mr *target = rdma_reg_msgs(ends.server, to, sizeof(to));
     assert_int_equal(rdma_post_recv(ends.server, NULL, to, sizeof(to), target), 0);
     accept_call(&ends);
-    assert_int_equal(ibv_query_qp(ends.client->qp, &attr, IBV_QP_STATE, &init), 0);
+    struct ibv_qp_attr attr = attributes_of(ends.client->qp);
     assert_int_equal(attr.qp_state, IBV_QPS_RTS);
     assert_int_equal(attr.max_rd_atomic, 5);
     assert_int_equal(attr.max_dest_rd_atomic, 3);
@@ -147,15 +153,13 @@ static void connect__reads_as_deep_as_the_peer_grants(void **state)
     for (size_t i = 0; i < ALB_COUNT(cases); i++) {
         struct rdma_conn_param param = {.responder_resources = cases[i].granted_reads,
                                         .initiator_depth = cases[i].own_reads};
-        struct ibv_qp_init_attr init;
-        struct ibv_qp_attr attr;
         struct ends ends;
         open_ends(&ends, RDMA_PS_TCP);
         call(&ends);
         take_call(&ends);
         assert_int_equal(rdma_accept(ends.server, &param), 0);
         pass_event(ends.channels[1], RDMA_CM_EVENT_ESTABLISHED);
-        assert_int_equal(ibv_query_qp(ends.client->qp, &attr, IBV_QP_STATE, &init), 0);
+        struct ibv_qp_attr attr = attributes_of(ends.client->qp);
         assert_int_equal(attr.max_rd_atomic, cases[i].max_rd_atomic);
         assert_int_equal(attr.max_dest_rd_atomic, cases[i].max_dest_rd_atomic);
         close_ends(&ends);
@@ -224,8 +228,6 @@ static void connect__beyond_the_backlog_is_not_queued(void **state)
 static void connect__takes_too_many_retries_for_the_most(void **state)
 {
     struct ends ends;
-    struct ibv_qp_attr attr;
-    struct ibv_qp_init_attr init;
     struct rdma_conn_param param = {
         .responder_resources = 1, .initiator_depth = 1, .retry_count = 10, .rnr_retry_count = 9};
     open_ends(&ends, RDMA_PS_TCP);
@@ -238,7 +240,7 @@ static void connect__takes_too_many_retries_for_the_most(void **state)
     fixture_create_qp(ends.server);
     assert_int_equal(rdma_accept(ends.server, &param), 0);
     pass_event(ends.channels[1], RDMA_CM_EVENT_ESTABLISHED);
-    assert_int_equal(ibv_query_qp(ends.client->qp, &attr, IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY, &init), 0);
+    struct ibv_qp_attr attr = attributes_of(ends.client->qp);
     assert_int_equal(attr.retry_cnt, 7);
     assert_int_equal(attr.rnr_retry, 7);
     close_ends(&ends);
@@ -387,6 +389,63 @@ static void connect__rejected_with_words(void **state)
     assert_string_equal(event->param.conn.private_data, "not today");
     assert_int_equal(rdma_ack_cm_event(event), 0);
     close_ends(&ends);
+}
+
+static struct rdma_cm_id *accept_another(struct ends *ends)
+{
+    struct rdma_conn_param param = {.retry_count = 7};
+    struct rdma_cm_event *event = expect_event(ends->channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+    struct rdma_cm_id *id = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    fixture_create_qp(id);
+    assert_int_equal(rdma_accept(id, &param), 0);
+    return id;
+}
+
+// The program has moved it itself.
+static void connect__a_queue_pair_that_cannot_be_moved(void **state)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+    struct ends ends;
+    int mask;
+    open_ends(&ends, RDMA_PS_TCP);
+    struct pollfd poller = {.fd = ends.channels[1]->fd, .events = POLLIN};
+    call(&ends);
+    ends.server = accept_another(&ends);
+    assert_int_equal(poll(&poller, 1, -1), 1);
+    assert_int_equal(rdma_init_qp_attr(ends.client, &attr, &mask), 0);
+    assert_int_equal(ibv_modify_qp(ends.client->qp, &attr, mask), 0);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_CONNECT_ERROR);
+    assert_int_equal(attributes_of(ends.client->qp).qp_state, IBV_QPS_ERR);
+    pass_event(ends.channels[0], RDMA_CM_EVENT_REJECTED);
+    close_ends(&ends);
+}
+
+// The peer takes its answer back before the caller has heard it: CONNECT_ERROR says it all.
+static void connect__fails_once(void **state)
+{
+    struct rdma_event_channel *later = rdma_create_event_channel();
+    struct rdma_conn_param param = {.retry_count = 7};
+    struct rdma_cm_event *event;
+    struct ends ends;
+    open_ends(&ends, RDMA_PS_TCP);
+    struct pollfd poller = {.fd = ends.channels[1]->fd, .events = POLLIN};
+    call(&ends);
+    ends.server = accept_another(&ends);
+    assert_int_equal(poll(&poller, 1, -1), 1);
+    close_id(ends.server);
+    struct rdma_cm_id *client = fixture_resolved(later, RDMA_PS_TCP, ends.port); // answered after that
+    fixture_create_qp(client);
+    assert_int_equal(rdma_connect(client, &param), 0);
+    ends.server = accept_another(&ends);
+    pass_event(later, RDMA_CM_EVENT_ESTABLISHED);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_CONNECT_ERROR);
+    assert_int_equal(attributes_of(ends.client->qp).qp_state, IBV_QPS_ERR);
+    assert_int_equal(fcntl(ends.channels[1]->fd, F_SETFL, O_NONBLOCK), 0);
+    expect_errno(rdma_get_cm_event(ends.channels[1], &event), EAGAIN);
+    close_id(client);
+    close_ends(&ends);
+    rdma_destroy_event_channel(later);
 }
 
 static void connect__nobody_listens(void **state)
@@ -623,6 +682,8 @@ int main(void)
         cmocka_unit_test(connect__ipv4_to_a_listener_of_ipv6),
         cmocka_unit_test(connect__port_space_ib),
         cmocka_unit_test(connect__rejected_with_words),
+        cmocka_unit_test(connect__a_queue_pair_that_cannot_be_moved),
+        cmocka_unit_test(connect__fails_once),
         cmocka_unit_test(connect__nobody_listens),
         cmocka_unit_test(connect__the_listener_goes),
         cmocka_unit_test(connect__private_data_too_long),
