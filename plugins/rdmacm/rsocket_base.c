@@ -73,13 +73,16 @@ struct rsocket *rsocket_take(int fd)
 {
     rsocket_cancel_off();
     struct rsocket *rs = rsocket_get(fd);
-    if (!rs) {
-        rsocket_cancel_back();
-        errno = EBADF;
-        return NULL;
+    if (rs) {
+        rsocket_lock(rs);
+        if (!rs->is_closed)
+            return rs;
+        rsocket_unlock(rs); // another thread has closed it meanwhile: what it works with may be gone
+        rsocket_put(rs);
     }
-    rsocket_lock(rs);
-    return rs;
+    rsocket_cancel_back();
+    errno = EBADF;
+    return NULL;
 }
 
 void rsocket_give(struct rsocket *rs)

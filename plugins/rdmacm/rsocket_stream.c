@@ -223,11 +223,31 @@ static bool is_delivered(struct rsocket *rs)
     return !stream->cq || rsocket_flow_is_all_sent(stream) || stream->is_peer_gone || stream->state == RSOCKET_FAILED;
 }
 
+static void abandon_accepted(struct rsocket_stream *stream)
+{
+    struct alb_list taken, *node;
+    alb_list_init(&taken);
+    rsocket_stream_take_accepted(stream, &taken);
+    while ((node = alb_list_pop(&taken)))
+        rsocket_stream_abandon(ALB_LIST_ENTRY(node, struct rsocket_stream, link));
+}
+
+// At once, although streams that come from it keep it a while. Its events are taken with the lock held, so that none is
+// waited for.
+static void close_listener(struct rsocket_stream *stream)
+{
+    rdma_destroy_id(stream->id);
+    stream->id = NULL;
+    abandon_accepted(stream);
+}
+
 // What was sent has to be in the peer's memory before the queue pair goes.
 static void close_stream(struct rsocket *rs, alb_time until)
 {
     struct rsocket_stream *stream = rsocket_stream(rs);
     rsocket_progress(rs);
+    if (stream->state == RSOCKET_LISTENING)
+        close_listener(stream);
     if (stream->state == RSOCKET_OPEN)
         end(stream, true, true, until);
     if (stream->state == RSOCKET_OPEN || stream->state == RSOCKET_ENDED)
@@ -237,11 +257,7 @@ static void close_stream(struct rsocket *rs, alb_time until)
 static void free_stream(struct rsocket *rs)
 {
     struct rsocket_stream *stream = rsocket_stream(rs);
-    struct alb_list taken, *node;
-    alb_list_init(&taken);
-    rsocket_stream_take_accepted(stream, &taken);
-    while ((node = alb_list_pop(&taken)))
-        rsocket_stream_abandon(ALB_LIST_ENTRY(node, struct rsocket_stream, link));
+    abandon_accepted(stream);
     if (stream->id && stream->id->qp)
         rdma_disconnect(stream->id);
     rsocket_pair_close(stream);

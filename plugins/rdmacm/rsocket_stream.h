@@ -37,7 +37,7 @@ struct rsocket_stream {
     bool is_peer_gone;                // nothing will be acknowledged any more
     bool is_outcome_due;              // rconnect has begun, and not yet said how it went
     struct rdma_event_channel *channel;
-    struct rdma_cm_id *id;
+    struct rdma_cm_id *id; // NULL: a listener that was closed
 
     // The queue pair and what it works with, once there is something to connect to.
     struct ibv_comp_channel *completions;

@@ -19,19 +19,31 @@ static const uint8_t good_hello[40] = {
     [0] = 1, [3] = 16, [8] = 1, [19] = 1, [23] = 2, [24] = 1, [36] = 1,
 };
 
+static int listen_at(uint16_t port)
+{
+    int listener = rsocket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, port);
+    assert_true(listener >= 0);
+    assert_int_equal(rbind(listener, (struct sockaddr *)&here, sizeof(struct sockaddr_in)), 0);
+    assert_int_equal(rlisten(listener, 1), 0);
+    return listener;
+}
+
+static uint16_t port_of(int socket)
+{
+    struct sockaddr_in here;
+    socklen_t length = sizeof(here);
+    assert_int_equal(rgetsockname(socket, (struct sockaddr *)&here, &length), 0);
+    return ntohs(here.sin_port);
+}
+
 static struct bad_peer open_peer(const uint8_t *hello, uint8_t length)
 {
-    struct bad_peer peer = {.listener = rsocket(AF_INET, SOCK_STREAM, 0)};
-    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
-    socklen_t name_length = sizeof(here);
+    struct bad_peer peer = {.listener = listen_at(0), .channel = rdma_create_event_channel()};
     struct rdma_conn_param param = {
         .private_data = hello, .private_data_len = length, .retry_count = 7, .rnr_retry_count = 7};
-    assert_true(peer.listener >= 0);
-    assert_int_equal(rbind(peer.listener, (struct sockaddr *)&here, sizeof(struct sockaddr_in)), 0);
-    assert_int_equal(rlisten(peer.listener, 1), 0);
-    assert_int_equal(rgetsockname(peer.listener, (struct sockaddr *)&here, &name_length), 0);
-    assert_non_null(peer.channel = rdma_create_event_channel());
-    peer.id = fixture_resolved(peer.channel, RDMA_PS_TCP, ntohs(((struct sockaddr_in *)&here)->sin_port));
+    assert_non_null(peer.channel);
+    peer.id = fixture_resolved(peer.channel, RDMA_PS_TCP, port_of(peer.listener));
     fixture_create_qp(peer.id);
     for (int i = 0; i < 4; i++) {
         struct ibv_recv_wr *bad, wr = {0};
@@ -130,6 +142,22 @@ static void accept__names_a_peer_that_has_gone(void **state)
     close_peer(&peer);
 }
 
+// It never says that it is ready; the listener's port is free nevertheless as soon as rclose returns.
+static void close__ends_a_listener_that_a_peer_is_calling(void **state)
+{
+    struct bad_peer peer = {.listener = listen_at(0), .channel = rdma_create_event_channel()};
+    struct rdma_conn_param param = {
+        .private_data = good_hello, .private_data_len = sizeof(good_hello), .qp_num = 0x123456};
+    assert_non_null(peer.channel);
+    uint16_t port = port_of(peer.listener);
+    peer.id = fixture_resolved(peer.channel, RDMA_PS_TCP, port);
+    assert_int_equal(rdma_connect(peer.id, &param), 0);
+    pass_event(peer.channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+    assert_int_equal(rclose(peer.listener), 0);
+    peer.listener = listen_at(port);
+    close_peer(&peer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +165,7 @@ int main(void)
         cmocka_unit_test(message__bad),
         cmocka_unit_test(target__not_there),
         cmocka_unit_test(accept__names_a_peer_that_has_gone),
+        cmocka_unit_test(close__ends_a_listener_that_a_peer_is_calling),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
 }
