@@ -99,6 +99,21 @@ static int claim_bound(struct rdmacm_id *id)
     return claim(id, &addr, port);
 }
 
+int rdmacm_set_one_family(struct rdmacm_id *id, bool is_one_family)
+{
+    bool was = id->is_one_family, is_any_ipv6 = id->is_any && id->id.route.addr.src_storage.ss_family == AF_INET6;
+    id->is_one_family = is_one_family;
+    if (!is_any_ipv6 || id->claim.fd < 0 || was == is_one_family)
+        return 0;
+    alb_cm_claim_end(&id->claim);
+    int error = claim_bound(id);
+    if (error) {
+        id->is_one_family = was;
+        claim_bound(id); // or when it listens
+    }
+    return error;
+}
+
 static int listen_now(struct rdmacm_id *id, int backlog)
 {
     struct alb_addr addr = {0};
@@ -137,7 +152,7 @@ int rdma_listen(struct rdma_cm_id *outer, int backlog)
     int error = rdmacm_channel_error(id);
     if (!error && !id->is_bound)
         error = bind_to(id, &rdmacm_any_ipv4, 0);
-    if (!error && id->is_reusable)
+    if (!error && id->claim.fd < 0)
         error = claim_bound(id);
     return rdmacm_result(error ? error : listen_now(id, backlog));
 }

@@ -199,6 +199,12 @@ void rdmacm_id_free(struct rdmacm_id *id);
 // event that this one has not acknowledged: who goes on with it looks again.
 bool rdmacm_is_begun(const struct rdmacm_id *id);
 
+// ---- bind.c
+
+// Of an id that does not listen and is not connected. EADDRINUSE: it is bound to any address, and its port is another's
+// in the family that it had not; nothing has changed then.
+int rdmacm_set_one_family(struct rdmacm_id *id, bool is_one_family);
+
 // ---- address.c
 
 extern const struct alb_addr rdmacm_any, rdmacm_any_ipv4;

@@ -160,9 +160,35 @@ static int set_flag(const void *value, size_t length, bool *out)
     return 0;
 }
 
+// As the kernel has it: any that does not listen may become reusable, and none that has a place may cease to be.
+static int set_reusable(struct rdmacm_id *id, const void *value, size_t length)
+{
+    bool is_reusable, is_idle = !id->is_bound && !id->is_resolved && !rdmacm_is_begun(id);
+    int error = set_flag(value, length, &is_reusable);
+    if (error)
+        return error;
+    if (is_reusable ? id->is_listening : !is_idle)
+        return EINVAL;
+    id->is_reusable = is_reusable;
+    if (is_reusable)
+        alb_cm_claim_end(&id->claim);
+    return 0;
+}
+
+static int set_one_family(struct rdmacm_id *id, const void *value, size_t length)
+{
+    bool is_one_family;
+    int error = set_flag(value, length, &is_one_family);
+    if (error)
+        return error;
+    return id->is_resolved || rdmacm_is_begun(id) ? EINVAL : rdmacm_set_one_family(id, is_one_family);
+}
+
 int rdma_set_option(struct rdma_cm_id *outer, int level, int name, void *value, size_t length)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (level == RDMA_OPTION_IB) // path records come from a subnet's administrator, and there is no subnet
         return rdmacm_fail(EOPNOTSUPP);
     if (level != RDMA_OPTION_ID)
@@ -171,9 +197,9 @@ int rdma_set_option(struct rdma_cm_id *outer, int level, int name, void *value, 
     case RDMA_OPTION_ID_TOS:
         return rdmacm_result(set_number(value, length, &id->tos, NULL));
     case RDMA_OPTION_ID_REUSEADDR:
-        return rdmacm_result(id->is_bound ? EINVAL : set_flag(value, length, &id->is_reusable));
+        return rdmacm_result(set_reusable(id, value, length));
     case RDMA_OPTION_ID_AFONLY:
-        return rdmacm_result(id->is_bound ? EINVAL : set_flag(value, length, &id->is_one_family));
+        return rdmacm_result(set_one_family(id, value, length));
     case RDMA_OPTION_ID_ACK_TIMEOUT:
         return rdmacm_result(length == 1 && value && *(uint8_t *)value >= 32
                                  ? EINVAL

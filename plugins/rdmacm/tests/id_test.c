@@ -173,6 +173,52 @@ static void bind__shares_ports_that_are_reusable(void **state)
         assert_int_equal(rdma_destroy_id(ids[i]), 0);
 }
 
+// As from the kernel: one that is bound already may still say so, and one that listens may not.
+static void bind__is_made_reusable_afterwards(void **state)
+{
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
+    struct rdma_cm_id *ids[2];
+    int one = 1, none = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rdma_create_id(NULL, &ids[i], NULL, RDMA_PS_TCP), 0);
+        assert_int_equal(rdma_set_option(ids[i], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &i, sizeof(i)), 0);
+    }
+    assert_int_equal(rdma_bind_addr(ids[0], (struct sockaddr *)&here), 0);
+    ((struct sockaddr_in *)&here)->sin_port = rdma_get_src_port(ids[0]);
+    expect_errno(rdma_bind_addr(ids[1], (struct sockaddr *)&here), EADDRINUSE);
+    assert_int_equal(rdma_set_option(ids[0], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one)), 0);
+    assert_int_equal(rdma_bind_addr(ids[1], (struct sockaddr *)&here), 0);
+    expect_errno(rdma_set_option(ids[1], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &none, sizeof(none)), EINVAL);
+    assert_int_equal(rdma_listen(ids[0], 1), 0);
+    expect_errno(rdma_set_option(ids[0], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one)), EINVAL);
+    expect_errno(rdma_listen(ids[1], 1), EADDRINUSE);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rdma_destroy_id(ids[i]), 0);
+}
+
+// Its port is that of both families, or of IPv6 alone, as it says.
+static void bind__is_given_one_family_afterwards(void **state)
+{
+    struct sockaddr_storage any = fixture_sockaddr("::", 0), ipv4 = fixture_sockaddr(fixture_address, 0);
+    struct rdma_cm_id *both, *other;
+    int one = 1, none = 0;
+    if (!fixture_has_ipv6)
+        skip();
+    assert_int_equal(rdma_create_id(NULL, &both, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_create_id(NULL, &other, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_bind_addr(both, (struct sockaddr *)&any), 0);
+    ((struct sockaddr_in *)&ipv4)->sin_port = rdma_get_src_port(both);
+    expect_errno(rdma_bind_addr(other, (struct sockaddr *)&ipv4), EADDRINUSE);
+    assert_int_equal(rdma_set_option(both, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one)), 0);
+    assert_int_equal(rdma_bind_addr(other, (struct sockaddr *)&ipv4), 0);
+    expect_errno(rdma_set_option(both, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &none, sizeof(none)), EADDRINUSE);
+    assert_int_equal(rdma_listen(both, 1), 0);
+    expect_errno(rdma_set_option(both, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one)), EINVAL);
+    assert_int_equal(rdma_listen(other, 1), 0);
+    assert_int_equal(rdma_destroy_id(both), 0);
+    assert_int_equal(rdma_destroy_id(other), 0);
+}
+
 static void resolve__says_what_is_wrong(void **state)
 {
     struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -374,6 +420,7 @@ static bool is_refused(struct rdma_event_channel *channel, struct rdma_cm_id *li
     } calls[] = {
         {rdma_get_cm_event(channel, &event), errno},
         {rdma_create_id(channel, &fresh, NULL, RDMA_PS_TCP), errno},
+        {rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &(int){1}, sizeof(int)), errno},
         {rdma_bind_addr(id, address), errno},
         {rdma_listen(id, 1), errno},
         {rdma_resolve_addr(id, NULL, address, 100), errno},
@@ -463,6 +510,8 @@ int main(void)
         cmocka_unit_test(get_cm_event__and_signals),
         cmocka_unit_test(bind__refuses_ports_in_use_and_foreign_addresses),
         cmocka_unit_test(bind__shares_ports_that_are_reusable),
+        cmocka_unit_test(bind__is_made_reusable_afterwards),
+        cmocka_unit_test(bind__is_given_one_family_afterwards),
         cmocka_unit_test(resolve__says_what_is_wrong),
         cmocka_unit_test(resolve__of_another_family_than_what_the_id_is_bound_to),
         cmocka_unit_test(resolve__any_address_is_this_host),
