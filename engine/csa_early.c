@@ -94,37 +94,66 @@ struct alb_list *alb_early_place(struct alb_stream_in *in, alb_psn psn, uint32_t
 
 // ---- what waits -----------------------------------------------------------------------------------------------------
 
-bool alb_early_keep(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed)
+static struct alb_early *get_block(struct alb_stream_in *in, uint32_t payload_bytes)
 {
     struct alb_engine *engine = in->csa->qp->engine;
-    uint32_t bytes = (uint32_t)sizeof(struct alb_early) + (is_placed ? 0 : segment->payload_bytes), steps;
+    uint32_t bytes = (uint32_t)sizeof(struct alb_early) + payload_bytes;
     if (engine->csa->waiting_bytes + bytes > engine->config.csa_early_bytes_max)
-        return false;
+        return NULL;
     struct alb_early *early = alb_buddy_get(&engine->csa->pool, bytes);
     if (!early)
-        return false;
+        return NULL;
+    early->bytes = bytes;
+    in->early_bytes += bytes;
+    engine->csa->waiting_bytes += bytes;
+    return early;
+}
+
+static void put_block(struct alb_stream_in *in, struct alb_early *early)
+{
+    struct alb_csa_engine *engine = in->csa->qp->engine->csa;
+    in->early_bytes -= early->bytes;
+    engine->waiting_bytes -= early->bytes;
+    alb_buddy_put(&engine->pool, early, early->bytes);
+}
+
+static void insert(struct alb_stream_in *in, struct alb_early *early, const struct alb_csa_segment *segment,
+                   bool is_placed)
+{
+    uint32_t steps;
     early->segment = *segment;
     early->segment.payload = is_placed ? NULL : early->payload;
-    early->bytes = bytes;
     early->is_placed = is_placed;
     if (segment->payload_bytes && !is_placed)
         memcpy(early->payload, segment->payload, segment->payload_bytes);
     alb_list_init(&early->link);
     alb_list_push_front(alb_early_place(in, segment->psn, &steps), &early->link);
     note(in, early);
-    in->early_bytes += bytes;
-    engine->csa->waiting_bytes += bytes;
+}
+
+// What is dropped is sent again, and may not have been placed: its header has its block before.
+bool alb_early_keep(struct alb_stream_in *in, const struct alb_csa_segment *segment,
+                    alb_early_try_to_place *try_to_place)
+{
+    struct alb_early *early = get_block(in, try_to_place ? 0 : segment->payload_bytes);
+    if (!early)
+        return false;
+    bool is_placed = try_to_place && try_to_place(in, segment);
+    if (try_to_place && !is_placed) {
+        put_block(in, early);
+        early = get_block(in, segment->payload_bytes);
+        if (!early)
+            return false;
+    }
+    insert(in, early, segment, is_placed);
     return true;
 }
 
 void alb_early_put_first(struct alb_stream_in *in)
 {
-    struct alb_csa_engine *engine = in->csa->qp->engine->csa;
     struct alb_early *early = alb_early_first(&in->early), **lasts = lasts_of(in);
     if (lasts && lasts[group_of(in, early->segment.psn)] == early)
         lasts[group_of(in, early->segment.psn)] = NULL;
     alb_list_remove(&early->link);
-    in->early_bytes -= early->bytes;
-    engine->waiting_bytes -= early->bytes;
-    alb_buddy_put(&engine->pool, early, early->bytes);
+    put_block(in, early);
 }

@@ -24,8 +24,12 @@ static inline uint32_t alb_early_bitmap_bytes(uint32_t bits)
 
 // The stream has another bitmap: finds out the last ones of its groups.
 void alb_early_index(struct alb_stream_in *in);
-// What may be placed at once leaves only its header to be kept. False: there is no room.
-bool alb_early_keep(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed);
+// Places the payload where it belongs, before its turn. False: it must wait.
+typedef bool alb_early_try_to_place(struct alb_stream_in *in, const struct alb_csa_segment *segment);
+// What may be placed at once leaves only its header to be kept. try_to_place: NULL: nothing may. False: there is no
+// room, and nothing has been placed.
+bool alb_early_keep(struct alb_stream_in *in, const struct alb_csa_segment *segment,
+                    alb_early_try_to_place *try_to_place);
 // Forgets the first one.
 void alb_early_put_first(struct alb_stream_in *in);
 // The one behind which that PSN belongs, or the list itself. *steps: how many were looked at, at most 66, and one for

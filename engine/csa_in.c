@@ -227,8 +227,13 @@ static enum taken place(struct alb_stream_in *in, const struct alb_csa_segment *
 
 static bool place_early(struct alb_stream_in *in, const struct alb_csa_segment *segment)
 {
-    return in->ops->place_early && segment->payload_bytes > 0 &&
-           in->ops->place_early(in->csa, segment, offset_of(segment));
+    return in->ops->place_early(in->csa, segment, offset_of(segment));
+}
+
+static bool keep(struct alb_stream_in *in, const struct alb_csa_segment *segment)
+{
+    bool may_be_placed = in->ops->place_early && segment->payload_bytes > 0;
+    return alb_early_keep(in, segment, may_be_placed ? place_early : NULL);
 }
 
 static enum taken try_to_take(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed,
@@ -324,7 +329,7 @@ static enum alb_drop hold(struct alb_stream_in *in, const struct alb_csa_segment
 {
     if (taken == REFUSED)
         return ALB_DROP_BAD_REQUEST;
-    if (taken == NOT_YET && !alb_early_keep(in, segment, place_early(in, segment))) {
+    if (taken == NOT_YET && !keep(in, segment)) {
         in->is_full = true;
         return in->waits_rnr ? ALB_DROP_NO_RECEIVE : ALB_DROP_NO_RESOURCES;
     }

@@ -189,6 +189,37 @@ static void write__of_many_messages_needs_no_room_for_their_bytes(void **state)
     assert_true(r->c->csa[1]->in_requests.cumulative == alb_psn_add(csa_pair_psn(0), 2 + (int32_t)count));
 }
 
+// What is dropped comes again: had it been placed before, it would be so twice.
+static void write__with_no_room_for_its_header_is_not_placed(void **state)
+{
+    struct relaxed *r = *state;
+    const struct alb_stream_in *in = &r->c->csa[1]->in_requests;
+    struct alb_csa_segment first = relaxed_write(r, 0, 1, 0, 8, 8), later = relaxed_write(r, 512, 2, 0, 100, 100);
+    memset(memory(r, 1) + 512, 0x33, 100);
+    r->c->engines[1]->config.csa_early_bytes_max = 0;
+    arrive(r, &later, 0x22);
+    assert_int_equal(csa_pair_drops(r->c, 1, ALB_DROP_NO_RESOURCES), 1);
+    expect_bytes(r, 512, 100, 0x33);
+    arrive(r, &first, 0x11);
+    arrive(r, &later, 0x22);
+    expect_bytes(r, 512, 100, 0x22);
+    assert_true(in->cumulative == alb_psn_add(csa_pair_psn(0), 3));
+}
+
+// What must wait does so, if there is room for all of it.
+static void write__that_cannot_be_placed_needs_room_for_its_bytes(void **state)
+{
+    struct relaxed *r = *state;
+    const struct alb_stream_in *in = &r->c->csa[1]->in_requests;
+    struct alb_csa_segment later = relaxed_write(r, 512, 2, 0, 512, 512);
+    later.rkey = alb_region_key(r->c->pair->hosts[1].mr);
+    r->c->engines[1]->config.csa_early_bytes_max = 512;
+    arrive(r, &later, 0x22);
+    assert_int_equal(csa_pair_drops(r->c, 1, ALB_DROP_NO_RESOURCES), 1);
+    assert_int_equal(in->early_bytes, 0);
+    assert_int_equal(r->c->engines[1]->csa->waiting_bytes, 0);
+}
+
 // ---- SENDs ----------------------------------------------------------------------------------------------------------
 
 static struct alb_csa_segment relaxed_send(const struct relaxed *r, uint32_t number, int32_t psn, uint32_t bytes)
@@ -330,6 +361,20 @@ static void read__answers_are_placed_as_they_come(void **state)
     assert_int_equal(memory(r, 0)[128], 3);
 }
 
+static void read__an_answer_with_no_room_for_its_header_is_not_placed(void **state)
+{
+    struct relaxed *r = *state;
+    ask_read(r, 1, 0, r->mr[0]);
+    ask_read(r, 2, 64, r->mr[0]);
+    pair_send(r->c->pair, 0);
+    memset(memory(r, 0), 0, 256);
+    r->c->engines[0]->config.csa_early_bytes_max = 0;
+    struct alb_csa_segment second = read_data(r, 1, 2, 8);
+    csa_pair_arrive_segment(r->c, 1, &second, 2);
+    assert_int_equal(csa_pair_drops(r->c, 0, ALB_DROP_NO_RESOURCES), 1);
+    assert_int_equal(memory(r, 0)[64], 0);
+}
+
 // What fits no request is found out when it is its turn.
 static void read__an_answer_that_fits_nothing_is_not_placed(void **state)
 {
@@ -358,11 +403,14 @@ int main(void)
         cmocka_unit_test(write__that_may_not_be_is_refused_in_its_turn),
         TEST(write__into_a_claimed_range_waits),
         TEST(write__of_many_messages_needs_no_room_for_their_bytes),
+        TEST(write__with_no_room_for_its_header_is_not_placed),
+        TEST(write__that_cannot_be_placed_needs_room_for_its_bytes),
         TEST(send__into_the_receive_that_it_names),
         TEST(send__behind_one_that_has_begun),
         TEST(send__that_waits),
         TEST(send__too_long_for_its_receive_is_refused_in_its_turn),
         TEST(read__answers_are_placed_as_they_come),
+        TEST(read__an_answer_with_no_room_for_its_header_is_not_placed),
         TEST(read__an_answer_that_fits_nothing_is_not_placed),
     };
     return cmocka_run_group_tests_name("csa_relaxed", tests, NULL, NULL);
