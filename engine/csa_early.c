@@ -94,10 +94,11 @@ struct alb_list *alb_early_place(struct alb_stream_in *in, alb_psn psn, uint32_t
 
 // ---- what waits -----------------------------------------------------------------------------------------------------
 
+// Whole blocks count, since that is what the pool is short of.
 static struct alb_early *get_block(struct alb_stream_in *in, uint32_t payload_bytes)
 {
     struct alb_engine *engine = in->csa->qp->engine;
-    uint32_t bytes = (uint32_t)sizeof(struct alb_early) + payload_bytes;
+    uint32_t bytes = (uint32_t)alb_buddy_block_bytes(sizeof(struct alb_early) + payload_bytes);
     if (engine->csa->waiting_bytes + bytes > engine->config.csa_early_bytes_max)
         return NULL;
     struct alb_early *early = alb_buddy_get(&engine->csa->pool, bytes);

@@ -73,7 +73,7 @@ struct alb_engine_config {
     uint32_t csa_payload_bytes;        // largest UDP payload of a packet, whatever the path carries
     bool csa_trusts_routes;       // no way carries less than its route says, as in a virtual network: nothing is tried
     uint32_t csa_pool_bytes;      // a power of two: state of what is in flight, and segments that wait for their turn
-    uint32_t csa_early_bytes_max; // of the latter
+    uint32_t csa_early_bytes_max; // of the latter, in whole blocks
     // Of that memory, half of it at most: what READs of transactional regions are answered from.
     uint32_t reflect_snapshot_bytes_max;
     uint32_t csa_margin_min_ns; // floor of the margin by which something may be late before it counts as missing

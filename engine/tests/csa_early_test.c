@@ -141,6 +141,32 @@ static void place__in_any_order(void **state)
     csa_pair_free(c);
 }
 
+static void keep_half(struct alb_engine_config *config)
+{
+    config->csa_pool_bytes = 256 << 10;
+    config->csa_early_bytes_max = 128 << 10;
+}
+
+// Of blocks that are hardly more than half full.
+static void keep__whole_blocks_count(void **state)
+{
+    struct csa_pair *c = csa_pair_new(keep_half, NULL);
+    const struct alb_buddy *pool = &c->engines[1]->csa->pool;
+    const uint32_t bytes = 1025 - sizeof(struct alb_early);
+    csa_pair_greet(c);
+    size_t before = alb_buddy_used(pool) + alb_buddy_block_bytes(alb_early_bitmap_bytes(CSA_PAIR_WINDOW));
+    for (int32_t i = 2; i < CSA_PAIR_WINDOW; i++) {
+        struct alb_csa_segment segment = csa_pair_write(c, 0, i, 0, bytes, bytes, ALB_CSA_LAST);
+        csa_pair_arrive_segment(c, 0, &segment, 1);
+    }
+    assert_in_range(csa_pair_drops(c, 1, ALB_DROP_NO_RESOURCES), 1, CSA_PAIR_WINDOW / 2);
+    assert_true(alb_buddy_used(pool) <= before + (128 << 10));
+    assert_int_equal(c->engines[1]->csa->waiting_bytes, 128 << 10);
+    come(c, 0);
+    assert_int_equal(c->engines[1]->csa->waiting_bytes, 0);
+    csa_pair_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +174,7 @@ int main(void)
         cmocka_unit_test(place__the_oldest_takes_two_steps),
         cmocka_unit_test(place__is_bounded),
         cmocka_unit_test(place__in_any_order),
+        cmocka_unit_test(keep__whole_blocks_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,8 @@ static void report__cumulative(void **state)
 
 static void use_a_wide_window(struct alb_engine_config *config)
 {
-    config->csa_pool_bytes = 8 << 20;
-    config->csa_early_bytes_max = 4 << 20;
+    config->csa_pool_bytes = 16 << 20;
+    config->csa_early_bytes_max = 8 << 20;
     config->csa_window_segments = 4096;
     config->window_start_bytes = config->window_max_bytes = 16 << 20;
 }
