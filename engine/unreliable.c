@@ -104,11 +104,20 @@ static bool open_request(struct alb_unreliable *u, struct alb_send_wqe *wqe)
     return true;
 }
 
+// csa: all of its segments have told how many there are. Were the next message numbered among those that do not come,
+// it would be taken for a late part of this one.
+static void skip_rest(struct alb_unreliable *u, const struct alb_send_wqe *wqe)
+{
+    if (u->cut && u->sent > 0 && !wqe->is_resend)
+        u->next = alb_psn_add(wqe->first_psn, (int32_t)wqe->packets);
+}
+
 bool alb_unreliable_gather(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
                            uint32_t bytes)
 {
     if (alb_outbound_gather(u->qp, wqe, builder, (uint64_t)u->sent * wqe->segment_bytes, bytes))
         return true;
+    skip_rest(u, wqe);
     block(u, wqe, ALB_WC_LOC_PROT_ERR);
     return false;
 }

@@ -389,6 +389,57 @@ static void bits__are_cleared_part_by_part(void **state)
     destroy_long_region(mr);
 }
 
+// ---- requests that fail half way
+// --------------------------------------------------------------------------------------
+
+// A WRITE of 16 segments leaves in part, then its memory goes.
+static void break_write(uint64_t wr_id)
+{
+    struct pair_host *host = &pair->hosts[0];
+    struct alb_region *mr;
+    assert_int_equal(alb_mr_create(host->pd, host->memory, 65536, 0, 0, &mr), 0);
+    struct alb_sge sge = {.addr = 0, .length = 16 * SEGMENT, .lkey = alb_region_key(mr)};
+    struct alb_send_wr wr = {
+        .wr_id = wr_id,
+        .opcode = ALB_WR_RDMA_WRITE,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = pair_va(pair, 1, 0),
+        .rkey = alb_region_key(pair->hosts[1].mr),
+    };
+    assert_int_equal(pair_post(pair, qps[0], &wr), 0);
+    alb_engine_bells(host->engine, pair->now);
+    host->tx.segment_capacity = 4;
+    assert_int_equal(pair_send_batch(pair, 0), 4);
+    host->tx.segment_capacity = PAIR_SEGMENTS;
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    assert_int_equal(pair_send(pair, 0), 0);
+    pair_expect(pair, 0, wr_id, ALB_WC_LOC_PROT_ERR);
+    assert_int_equal(alb_qp_current_state(qps[0]), ALB_QPS_SQE);
+}
+
+// What follows does not look like a late part of it.
+static void write__behind_one_that_broke_arrives(void **state)
+{
+    const struct alb_qp_attr attr = {.state = ALB_QPS_RTS, .cur_state = ALB_QPS_SQE};
+    struct alb_qp_attr now;
+    struct alb_qp_init init;
+    break_write(1);
+    pair_settle(pair);
+    assert_int_equal(alb_csa_uc_of(qps[1])->in.placed, 4);
+    assert_int_equal(alb_qp_modify(qps[0], &attr, ALB_QP_STATE | ALB_QP_CUR_STATE, pair->now), 0);
+    alb_qp_query(qps[0], &now, &init);
+    assert_int_equal(now.sq_psn, alb_psn_add(PAIR_PSN, 16));
+    memset(pair->hosts[1].memory, 0, 8);
+    ask(0, ALB_WR_RDMA_WRITE, 2, 8);
+    pair_settle(pair);
+    pair_expect(pair, 0, 2, ALB_WC_SUCCESS);
+    expect_copied(8);
+    assert_int_equal(dropped(1, ALB_DROP_OUT_OF_SEQUENCE), 0);
+}
+
+// ---- rates ----------------------------------------------------------------------------------------------------------
+
 // A rate that the peer's marks have cut is for what is not acknowledged too.
 static void marked__the_rate_holds(void **state)
 {
@@ -441,6 +492,7 @@ int main(void)
         CASE(wrong_key__is_seen_before_the_bits_are_taken),
         CASE(no_memory_for_the_bits__loses_the_message),
         CASE(bits__are_cleared_part_by_part),
+        CASE(write__behind_one_that_broke_arrives),
         CASE(marked__the_rate_holds),
         CASE(frames_of_other_services__are_dropped),
     };
