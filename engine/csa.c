@@ -64,18 +64,24 @@ static void destroy(struct alb_qp *qp)
 
 // ---- attributes -----------------------------------------------------------------------------------------------------
 
-// Another ring of answers, of which there are none now. At least one place.
-static int resize_answers(struct alb_csa *csa)
+// At least one place.
+static uint32_t answers_wanted(const struct alb_csa *csa)
 {
-    uint32_t capacity = ALB_MAX(csa->qp->attr.max_dest_rd_atomic, 1);
-    struct alb_csa_answer *answers = alb_engine_get_memory(csa->qp->engine, capacity * sizeof(*answers));
-    if (!answers)
-        return ENOMEM;
+    return ALB_MAX(csa->qp->attr.max_dest_rd_atomic, 1);
+}
+
+static struct alb_csa_answer *get_answers(const struct alb_csa *csa)
+{
+    return alb_engine_get_memory(csa->qp->engine, answers_wanted(csa) * sizeof(struct alb_csa_answer));
+}
+
+// Another ring of answers, of which there are none now.
+static void change_answers(struct alb_csa *csa, struct alb_csa_answer *answers)
+{
     put_answers(csa);
     csa->answers = answers;
-    csa->answer_capacity = capacity;
+    csa->answer_capacity = answers_wanted(csa);
     csa->answer_first = 0;
-    return 0;
 }
 
 // What has left, or is owed, is reckoned with the association that it began with.
@@ -110,14 +116,27 @@ static int connect(struct alb_csa *csa)
     return 0;
 }
 
+// What can fail. Then nothing has changed.
+static int take_resources(struct alb_csa *csa, uint32_t mask)
+{
+    bool is_resized = mask & ALB_QP_MAX_DEST_RD_ATOMIC;
+    if (is_resized && csa->answer_count > 0)
+        return EBUSY;
+    struct alb_csa_answer *answers = is_resized ? get_answers(csa) : NULL;
+    if (is_resized && !answers)
+        return ENOMEM;
+    int error = mask & ALB_QP_AV ? connect(csa) : 0;
+    if (error && is_resized)
+        alb_engine_put_memory(csa->qp->engine, answers, answers_wanted(csa) * sizeof(*answers));
+    else if (is_resized)
+        change_answers(csa, answers);
+    return error;
+}
+
 static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
 {
     struct alb_csa *csa = alb_csa_of(qp);
-    if (mask & ALB_QP_MAX_DEST_RD_ATOMIC && csa->answer_count > 0)
-        return EBUSY;
-    int error = mask & ALB_QP_MAX_DEST_RD_ATOMIC ? resize_answers(csa) : 0;
-    if (!error && mask & ALB_QP_AV)
-        error = connect(csa);
+    int error = take_resources(csa, mask);
     if (error)
         return error;
     if (mask & ALB_QP_RQ_PSN) {

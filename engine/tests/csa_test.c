@@ -66,6 +66,27 @@ static void modify__the_address_stays_while_something_is_under_way(void **state)
     assert_true(alb_addr_equals(&c->csa[0]->assoc->peer, &c->qps[0]->attr.av.peer));
 }
 
+// With the address stays what was to be changed with it.
+static void modify__that_fails_changes_no_capacity(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp_attr attr = pair_attr(c->pair, 0, c->qps[1]);
+    const struct alb_csa_answer *answers = c->csa[0]->answers;
+    uint32_t capacity = c->csa[0]->answer_capacity;
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
+    pair_send(c->pair, 0);
+    assert_int_equal(move(c, 0, ALB_QPS_SQD), 0);
+    attr.av.peer = alb_addr_from_ipv4((const uint8_t[]){10, 0, 0, 50});
+    attr.max_dest_rd_atomic = 1;
+    const uint32_t mask = ALB_QP_AV | ALB_QP_MAX_DEST_RD_ATOMIC;
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, mask, c->pair->now), EBUSY);
+    assert_ptr_equal(c->csa[0]->answers, answers);
+    assert_int_equal(c->csa[0]->answer_capacity, capacity);
+    pair_settle(c->pair);
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, mask, c->pair->now), 0);
+    assert_int_equal(c->csa[0]->answer_capacity, 1);
+}
+
 static void modify__the_address_stays_while_an_answer_is_owed(void **state)
 {
     struct csa_pair *c = *state;
@@ -247,6 +268,7 @@ int main(void)
         CSA_GREETED_TEST(modify__connects_to_the_engine_of_the_slot),
         CSA_GREETED_TEST(modify__the_table_of_associations_is_full),
         CSA_GREETED_TEST(modify__the_address_stays_while_something_is_under_way),
+        CSA_GREETED_TEST(modify__that_fails_changes_no_capacity),
         CSA_GREETED_TEST(modify__the_address_stays_while_an_answer_is_owed),
         CSA_GREETED_TEST(modify__leaves_nothing_with_the_former_address),
         CSA_GREETED_TEST(modify__the_same_address_changes_nothing),
