@@ -182,10 +182,17 @@ enum alb_drop alb_csa_partial_heard(struct alb_csa_uc *uc, const struct alb_csa_
 
 // ---- the receiver ---------------------------------------------------------------------------------------------------
 
+// Of the segments before this last one, which are some; false: they would not be of one length that they may have.
+static bool cut_before(const struct alb_csa_segment *last, uint32_t *segment_bytes)
+{
+    uint32_t before = last->total_bytes - last->payload_bytes;
+    *segment_bytes = before / last->index;
+    return before % last->index == 0 && *segment_bytes % 4 == 0 && last->payload_bytes <= *segment_bytes;
+}
+
 // What the segment says of its message; false: its numbers contradict each other.
 static bool message_of(const struct alb_csa_segment *segment, struct alb_csa_partial *message)
 {
-    uint32_t before = segment->total_bytes - segment->payload_bytes; // of the last one
     *message = (struct alb_csa_partial){
         .number = segment->message,
         .op = segment->op,
@@ -197,11 +204,8 @@ static bool message_of(const struct alb_csa_segment *segment, struct alb_csa_par
         .rkey = segment->rkey,
         .first = alb_psn_add(segment->psn, -(int32_t)segment->index),
     };
-    if (segment->flags & ALB_CSA_LAST && segment->index > 0) {
-        message->segment_bytes = before / segment->index;
-        if (before % segment->index != 0 || segment->payload_bytes > message->segment_bytes)
-            return false;
-    }
+    if (segment->flags & ALB_CSA_LAST && segment->index > 0 && !cut_before(segment, &message->segment_bytes))
+        return false;
     return message->packets > 0;
 }
 

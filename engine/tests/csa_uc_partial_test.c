@@ -373,6 +373,21 @@ static void contradictions__are_dropped(void **state)
     assert_true(look(1, 9, 0, NULL).is_complete);
 }
 
+// All segments but the last one have a multiple of four.
+static void odd_cut__is_dropped(void **state)
+{
+    struct alb_csa_segment segment = segment_of(1, ALB_CSA_LAST, 14, 4);
+    assert_int_equal(arrive(&segment), 1);
+    segment = segment_of(3, ALB_CSA_LAST, 8, 2);
+    assert_int_equal(arrive(&segment), 2);
+    segment = segment_of(1, ALB_CSA_LAST, 11, 3);
+    assert_int_equal(arrive(&segment), 2);
+    segment = segment_of(0, ALB_CSA_LAST, 3, 3); // all of it
+    segment.message = 10;
+    assert_int_equal(arrive(&segment), 2);
+    assert_true(look(1, 10, 0, NULL).is_complete);
+}
+
 static void bad_key__is_dropped_and_takes_no_place(void **state)
 {
     struct alb_partial partial = {0};
@@ -434,6 +449,7 @@ int main(void)
         CASE(many_segments__take_several_frames),
         CASE(newer_messages__take_the_place_of_old_ones),
         CASE(contradictions__are_dropped),
+        CASE(odd_cut__is_dropped),
         CASE(bad_key__is_dropped_and_takes_no_place),
         CASE(holds__of_strangers_and_of_nothing_is_dropped),
         CASE(enable__is_of_uc_and_once),
