@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #define FRAME_BITS (64 * ALB_CSA_BITMAP_WORDS) // that one frame covers
+#define POOL_PART  8 // of the pool, what a peer's messages may take: it says how long they are
 
 // ---- places ---------------------------------------------------------------------------------------------------------
 
@@ -23,27 +24,55 @@ static struct alb_csa_partial *place_of(const struct alb_csa_partials *partials,
     return &partials->places[side][number & (partials->capacity - 1)];
 }
 
+// Whole blocks count, since that is what the pool is short of. What we send ourselves does not.
+static uint32_t counted_bytes(const struct alb_csa_partial *partial)
+{
+    return partial->is_incoming ? (uint32_t)alb_buddy_block_bytes(held_bytes(partial)) : 0;
+}
+
+// NULL: there is no room.
+static uint64_t *get_bits(struct alb_csa_uc *uc, struct alb_csa_partial *partial)
+{
+    struct alb_engine *engine = uc->u.qp->engine;
+    uint32_t bytes = held_bytes(partial), counted = counted_bytes(partial);
+    if (bytes <= sizeof(partial->own))
+        return &partial->own;
+    if (engine->csa->partial_bytes + counted > engine->config.csa_pool_bytes / POOL_PART)
+        return NULL;
+    uint64_t *bits = alb_buddy_get(&engine->csa->pool, bytes);
+    if (bits)
+        engine->csa->partial_bytes += counted;
+    return bits;
+}
+
+static void put_bits(struct alb_csa_uc *uc, const struct alb_csa_partial *partial)
+{
+    struct alb_csa_engine *engine = uc->u.qp->engine->csa;
+    if (!partial->held || partial->held == &partial->own)
+        return;
+    alb_buddy_put(&engine->pool, partial->held, held_bytes(partial));
+    engine->partial_bytes -= counted_bytes(partial);
+}
+
 static void free_place(struct alb_csa_uc *uc, struct alb_csa_partial *partial)
 {
-    if (partial->held && partial->held != &partial->own)
-        alb_buddy_put(&uc->u.qp->engine->csa->pool, partial->held, held_bytes(partial));
+    put_bits(uc, partial);
     if (partial->is_due)
         uc->partials->due_count--;
     *partial = (struct alb_csa_partial){0};
 }
 
-// False: the pool is empty, and the message is not known.
+// False: there is no room, and the message is not known.
 static bool fill_place(struct alb_csa_uc *uc, struct alb_csa_partial *place, const struct alb_csa_partial *with)
 {
     free_place(uc, place);
     *place = *with;
-    uint32_t bytes = held_bytes(with);
-    place->held = bytes <= sizeof(place->own) ? &place->own : alb_buddy_get(&uc->u.qp->engine->csa->pool, bytes);
+    place->held = get_bits(uc, place);
     if (!place->held) {
         *place = (struct alb_csa_partial){0};
         return false;
     }
-    memset(place->held, 0, bytes);
+    memset(place->held, 0, held_bytes(place));
     return true;
 }
 
@@ -196,6 +225,7 @@ static bool message_of(const struct alb_csa_segment *segment, struct alb_csa_par
     *message = (struct alb_csa_partial){
         .number = segment->message,
         .op = segment->op,
+        .is_incoming = true,
         .total_bytes = segment->total_bytes,
         .segment_bytes = segment->payload_bytes,
         .packets = alb_csa_message_packets(segment),

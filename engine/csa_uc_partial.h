@@ -22,6 +22,7 @@ struct alb_csa_partial {
     bool is_complete;
     bool is_due; // sender: a question; receiver: what it holds
     bool is_solicited;
+    bool is_incoming;
     uint32_t due_first; // segment from which on that is to be said
     uint32_t total_bytes;
     uint32_t segment_bytes;

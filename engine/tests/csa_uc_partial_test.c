@@ -24,9 +24,9 @@ static void transport_csa(struct alb_engine_config *config)
     config->csa_payload_bytes = ALB_CSA_OUTER_BYTES + 40 + SEGMENT + 8 + ALB_ICRC_BYTES;
 }
 
-static int set_up(void **state)
+static int set_up_with(void (*change)(struct alb_engine_config *config))
 {
-    pair = pair_new(transport_csa);
+    pair = pair_new(change);
     pair_fill(pair);
     pair_connect(pair, ALB_QPT_UC, qps, NULL);
     for (int side = 0; side < 2; side++) {
@@ -35,6 +35,22 @@ static int set_up(void **state)
         assert_int_equal(alb_qp_partial_enable(qps[side], MESSAGES), 0);
     }
     return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(transport_csa);
+}
+
+static void small_pool(struct alb_engine_config *config)
+{
+    transport_csa(config);
+    config->csa_pool_bytes = 2 << 20;
+}
+
+static int set_up_small(void **state)
+{
+    return set_up_with(small_pool);
 }
 
 static int tear_down(void **state)
@@ -388,6 +404,62 @@ static void odd_cut__is_dropped(void **state)
     assert_true(look(1, 10, 0, NULL).is_complete);
 }
 
+// ---- what a peer may claim ------------------------------------------------------------------------------------------
+
+enum {
+    LONG = 1 << 20, // segments, of four bytes each; a sixteenth of the small pool are its bits
+};
+
+static void arrive_of_long(const struct alb_region *mr, uint32_t number, uint32_t index)
+{
+    struct alb_csa_segment segment = segment_of(index, 0, LONG * 4, 4);
+    segment.message = number;
+    segment.va = mr->iova;
+    segment.rkey = alb_region_key(mr);
+    assert_int_equal(arrive(&segment), 0);
+}
+
+static struct alb_region *create_long_region(void)
+{
+    uint8_t *memory = calloc(LONG, 4);
+    struct alb_region *mr;
+    assert_non_null(memory);
+    assert_int_equal(alb_mr_create(pair->hosts[1].pd, memory, LONG * 4, (uintptr_t)memory, PAIR_ACCESS_ALL, &mr), 0);
+    return mr;
+}
+
+static void destroy_long_region(struct alb_region *mr)
+{
+    uint8_t *memory = mr->host;
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    free(memory);
+}
+
+static void bits__take_an_eighth_of_the_pool(void **state)
+{
+    const struct alb_buddy *pool = &pair->hosts[1].engine->csa->pool;
+    const uint64_t *dropped = pair->hosts[1].stats.dropped;
+    struct alb_region *mr = create_long_region();
+    struct alb_partial partial = {0};
+    arrive_of_long(mr, 1, 0);
+    size_t used = alb_buddy_used(pool);
+    arrive_of_long(mr, 2, 0);
+    arrive_of_long(mr, 3, 0);
+    assert_int_equal(dropped[ALB_DROP_NO_RESOURCES], 1);
+    assert_int_equal(alb_buddy_used(pool), used + LONG / 8);
+    assert_int_equal(alb_qp_partial(qps[1], true, 3, &partial, NULL, 0), ENOENT);
+    arrive_of_long(mr, 5, 0); // instead of 1
+    assert_int_equal(dropped[ALB_DROP_NO_RESOURCES], 1);
+    assert_int_equal(look(1, 5, 0, NULL).held, 1);
+    struct alb_csa_segment segment = segment_of(0, 0, 24, 8); // needs none, instead of 5
+    assert_int_equal(arrive(&segment), 0);
+    arrive_of_long(mr, 11, 0);
+    assert_int_equal(look(1, 11, 0, NULL).held, 1);
+    alb_csa_partials_clear(alb_csa_uc_of(qps[1]));
+    assert_int_equal(pair->hosts[1].engine->csa->partial_bytes, 0);
+    destroy_long_region(mr);
+}
+
 static void bad_key__is_dropped_and_takes_no_place(void **state)
 {
     struct alb_partial partial = {0};
@@ -450,6 +522,7 @@ int main(void)
         CASE(newer_messages__take_the_place_of_old_ones),
         CASE(contradictions__are_dropped),
         CASE(odd_cut__is_dropped),
+        cmocka_unit_test_setup_teardown(bits__take_an_eighth_of_the_pool, set_up_small, tear_down),
         CASE(bad_key__is_dropped_and_takes_no_place),
         CASE(holds__of_strangers_and_of_nothing_is_dropped),
         CASE(enable__is_of_uc_and_once),
