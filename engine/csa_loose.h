@@ -74,6 +74,9 @@ enum alb_drop alb_csa_uc_rx(struct alb_csa_arrival *arrival, const struct alb_cs
 enum alb_drop alb_csa_uc_take(struct alb_csa_uc *uc, const struct alb_csa_segment *segment, alb_time now);
 // The first message will begin with that number.
 void alb_csa_uc_begin(struct alb_csa_uc *uc, alb_psn first);
+// Clears the bits of the part that has that segment, unless they are. Those of 2^22 segments are half a megabyte, and
+// each segment that comes may begin another such message: a part of them is cleared when its first segment comes.
+void alb_csa_uc_clear_part(uint64_t *held, uint64_t *cleared, uint32_t packets, uint32_t index);
 // Gives up the message that has not ended.
 void alb_csa_uc_close(struct alb_csa_uc *uc);
 

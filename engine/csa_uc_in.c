@@ -56,16 +56,14 @@ static bool get_bits(struct alb_csa_uc *uc)
 
 _Static_assert(ALB_CSA_MESSAGE_PACKETS_MAX <= 64 * ALB_CSA_UC_PART, "a bit of cleared for each part");
 
-// The bits of 2^22 segments are half a megabyte, and each segment that comes may begin another such message: a part of
-// them is cleared when the first segment of that part comes.
-static void clear_part(struct alb_csa_uc_message *in, uint32_t index)
+void alb_csa_uc_clear_part(uint64_t *held, uint64_t *cleared, uint32_t packets, uint32_t index)
 {
     uint32_t part = index / ALB_CSA_UC_PART, first_word = part * (ALB_CSA_UC_PART / 64);
-    if (alb_likely(in->cleared >> part & 1))
+    if (alb_likely(*cleared >> part & 1))
         return;
-    uint32_t words = ALB_MIN(ALB_BITMAP_WORDS(packets_of(in)) - first_word, (uint32_t)ALB_CSA_UC_PART / 64);
-    memset(in->held + first_word, 0, words * sizeof(*in->held));
-    in->cleared |= 1ull << part;
+    uint32_t words = ALB_MIN(ALB_BITMAP_WORDS(packets) - first_word, (uint32_t)ALB_CSA_UC_PART / 64);
+    memset(held + first_word, 0, words * sizeof(*held));
+    *cleared |= 1ull << part;
 }
 
 static enum alb_drop open_message(struct alb_csa_uc *uc, const struct alb_csa_segment *segment, alb_psn first,
@@ -111,7 +109,7 @@ static enum alb_drop add_segment(struct alb_csa_uc *uc, const struct alb_csa_seg
     bool is_last = segment->flags & ALB_CSA_LAST;
     if (!fits_message(in, segment))
         return lose(uc, ALB_DROP_BAD_REQUEST);
-    clear_part(in, segment->index);
+    alb_csa_uc_clear_part(in->held, &in->cleared, packets_of(in), segment->index);
     if (alb_bitmap_test(in->held, segment->index))
         return ALB_DROP_DUPLICATE;
     if (is_last && in->placed < segment->index)

@@ -62,6 +62,17 @@ static void free_place(struct alb_csa_uc *uc, struct alb_csa_partial *partial)
     *partial = (struct alb_csa_partial){0};
 }
 
+static void clear_part(struct alb_csa_partial *partial, uint32_t index)
+{
+    alb_csa_uc_clear_part(partial->held, &partial->cleared, partial->packets, index);
+}
+
+void alb_csa_partial_clear(struct alb_csa_partial *partial)
+{
+    for (uint32_t i = 0; i < partial->packets; i += ALB_CSA_UC_PART)
+        clear_part(partial, i);
+}
+
 // False: there is no room, and the message is not known.
 static bool fill_place(struct alb_csa_uc *uc, struct alb_csa_partial *place, const struct alb_csa_partial *with)
 {
@@ -72,7 +83,8 @@ static bool fill_place(struct alb_csa_uc *uc, struct alb_csa_partial *place, con
         *place = (struct alb_csa_partial){0};
         return false;
     }
-    memset(place->held, 0, held_bytes(place));
+    if (!place->is_incoming)
+        alb_csa_partial_clear(place);
     return true;
 }
 
@@ -320,6 +332,7 @@ enum alb_drop alb_csa_partial_take(struct alb_csa_uc *uc, const struct alb_csa_s
     }
     if (!is_same(partial, &message))
         return ALB_DROP_BAD_REQUEST;
+    clear_part(partial, segment->index);
     if (alb_bitmap_test(partial->held, segment->index))
         return ALB_DROP_DUPLICATE;
     return place(uc, partial, segment, now);
@@ -353,7 +366,7 @@ bool alb_csa_partial_next_due(struct alb_csa_uc *uc, struct alb_csa_holds *holds
     enum alb_partial_side side = ALB_PARTIAL_SENDING;
     if (!uc->partials || uc->partials->due_count == 0)
         return false;
-    const struct alb_csa_partial *partial = first_due(uc->partials, &side);
+    struct alb_csa_partial *partial = first_due(uc->partials, &side);
     *holds = (struct alb_csa_holds){
         .is_question = side == ALB_PARTIAL_SENDING,
         .is_complete = partial->is_complete,
@@ -365,6 +378,7 @@ bool alb_csa_partial_next_due(struct alb_csa_uc *uc, struct alb_csa_holds *holds
         return true;
     uint32_t words = (uint32_t)ALB_BITMAP_WORDS(partial->packets) - partial->due_first / 64;
     holds->word_count = ALB_MIN(words, (uint32_t)ALB_CSA_BITMAP_WORDS);
+    clear_part(partial, partial->due_first);
     memcpy(holds->held, partial->held + partial->due_first / 64, holds->word_count * sizeof(uint64_t));
     return true;
 }

@@ -32,8 +32,9 @@ struct alb_csa_partial {
     uint32_t imm_be;
     uint64_t va;
     alb_psn first;
-    uint64_t *held; // bit i: segment i has come, or the peer has said so
-    uint64_t own;   // where one word is enough
+    uint64_t *held;   // bit i: segment i has come, or the peer has said so
+    uint64_t cleared; // bit i: so are the bits of the i-th part (ALB_CSA_UC_PART); those of others are undefined
+    uint64_t own;     // where one word is enough
 };
 
 struct alb_csa_partials {
@@ -49,6 +50,8 @@ void alb_csa_partials_destroy(struct alb_csa_uc *uc);
 void alb_csa_partials_clear(struct alb_csa_uc *uc);
 // That message, or with 0 the newest one; NULL: forgotten, or never seen.
 struct alb_csa_partial *alb_csa_partial_find(const struct alb_csa_uc *uc, enum alb_partial_side side, uint32_t number);
+// From now on none of its bits are undefined.
+void alb_csa_partial_clear(struct alb_csa_partial *partial);
 
 // ---- the sender -------------------------------------------------------------------------------------------
 

@@ -86,10 +86,11 @@ static int query_uc(const struct alb_csa_uc *uc, bool is_receiving, uint32_t num
 {
     if (!uc->partials)
         return EINVAL;
-    const struct alb_csa_partial *message =
+    struct alb_csa_partial *message =
         alb_csa_partial_find(uc, is_receiving ? ALB_PARTIAL_RECEIVING : ALB_PARTIAL_SENDING, number);
     if (!message)
         return ENOENT;
+    alb_csa_partial_clear(message);
     const struct bits bits = {
         .total_bytes = message->total_bytes,
         .segment_bytes = message->segment_bytes,

@@ -460,6 +460,55 @@ static void bits__take_an_eighth_of_the_pool(void **state)
     destroy_long_region(mr);
 }
 
+// The memory that the bits are going to have holds something else before. The association has its own already.
+static void spoil_pool(void)
+{
+    struct alb_buddy *pool = &pair->hosts[1].engine->csa->pool;
+    struct alb_csa_segment segment = segment_of(0, 0, 24, 8);
+    assert_int_equal(arrive(&segment), 0);
+    void *block = alb_buddy_get(pool, LONG / 8);
+    assert_non_null(block);
+    memset(block, 0xff, LONG / 8);
+    alb_buddy_put(pool, block, LONG / 8);
+}
+
+// So that a segment costs little, whatever it claims.
+static void bits__are_cleared_part_by_part(void **state)
+{
+    struct alb_region *mr = create_long_region();
+    spoil_pool();
+    arrive_of_long(mr, 2, ALB_CSA_UC_PART);
+    struct alb_csa_partial *partial = alb_csa_partial_find(alb_csa_uc_of(qps[1]), ALB_PARTIAL_RECEIVING, 2);
+    assert_int_equal(partial->held[0], UINT64_MAX);
+    assert_int_equal(partial->held[ALB_CSA_UC_PART / 64], 1);
+    assert_int_equal(partial->held[2 * ALB_CSA_UC_PART / 64 - 1], 0);
+    assert_int_equal(partial->held[2 * ALB_CSA_UC_PART / 64], UINT64_MAX);
+    arrive_of_long(mr, 2, 3);
+    assert_int_equal(partial->held[0], 1 << 3);
+    assert_int_equal(partial->held_count, 2);
+    assert_int_equal(look(1, 2, LONG, NULL).held, 0); // chunks of four parts
+    assert_int_equal(look(1, 2, 4, NULL).held, 2);
+    destroy_long_region(mr);
+}
+
+// What is told of parts of which nothing has come is that.
+static void bits__that_were_never_cleared_are_told_as_none(void **state)
+{
+    struct alb_csa_uc *uc = alb_csa_uc_of(qps[1]);
+    struct alb_region *mr = create_long_region();
+    struct alb_csa_holds holds;
+    uint32_t held = 0;
+    spoil_pool();
+    arrive_of_long(mr, 2, ALB_CSA_UC_PART);
+    alb_csa_partial_owe(uc, alb_csa_partial_find(uc, ALB_PARTIAL_RECEIVING, 2));
+    while (alb_csa_partial_next_due(uc, &holds)) {
+        held += alb_bitmap_count(holds.held, 0, 64 * holds.word_count);
+        alb_csa_partial_said(uc, &holds);
+    }
+    assert_int_equal(held, 1);
+    destroy_long_region(mr);
+}
+
 static void bad_key__is_dropped_and_takes_no_place(void **state)
 {
     struct alb_partial partial = {0};
@@ -523,6 +572,8 @@ int main(void)
         CASE(contradictions__are_dropped),
         CASE(odd_cut__is_dropped),
         cmocka_unit_test_setup_teardown(bits__take_an_eighth_of_the_pool, set_up_small, tear_down),
+        CASE(bits__are_cleared_part_by_part),
+        CASE(bits__that_were_never_cleared_are_told_as_none),
         CASE(bad_key__is_dropped_and_takes_no_place),
         CASE(holds__of_strangers_and_of_nothing_is_dropped),
         CASE(enable__is_of_uc_and_once),
