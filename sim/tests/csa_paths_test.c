@@ -133,7 +133,11 @@ static void turns_bad(uint32_t paths, void (*turn)(struct bench *), void (*heal)
     if (again < given / 2)
         fail_msg("healed, it is given %llu packets in 20 ms; %llu before", (unsigned long long)again,
                  (unsigned long long)given);
-    assert_true(rate_over(&bench, ALB_SIM_MS(100)) >= lanes_carry(LANES) / 10 * 9);
+    // Good ones that were left meanwhile come back one after the other, the last of them up to a second later.
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < 20 && all < lanes_carry(LANES) / 10 * 9; i++)
+        all = rate_over(&bench, ALB_SIM_MS(100));
+    assert_true(all >= lanes_carry(LANES) / 10 * 9);
     end(&bench);
 }
 
