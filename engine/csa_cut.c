@@ -7,11 +7,12 @@
 #include "engine/impl.h"
 #include "engine/segmenter.h"
 
+#define UNIT_BYTES 8u // that never tear: no segment ends within one
+
 enum {
     PACKETS_MAX = 32, // of what is cut evenly: a longer message fills bursts by itself
     MORE_PART = 3,    // of its packets so many more at most, or one
 };
-#define UNIT_BYTES 8u // that never tear: no segment ends within one
 
 uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_type type, uint8_t op, uint8_t flags)
 {
