@@ -175,6 +175,7 @@ static void stop_asking(struct alb_csa *csa)
     alb_wheel_disarm(wheel, &csa->life_timer.timer);
     alb_wheel_disarm(wheel, &csa->rnr_timer.timer);
     csa->is_waiting_rnr = false;
+    csa->rnr_asked_at = 0;
     csa->asked_open = csa->answered_open = 0;
     csa->started = csa->cursor = csa->answer_cursor = csa->acked_cursor =
         atomic_load_explicit(&csa->qp->sq.tail, memory_order_relaxed);

@@ -81,6 +81,7 @@ struct alb_csa {
     uint32_t acked_cursor;  // and of the first one with a number, or before it, that is not known to be executed
     struct alb_deadline life_timer;
     struct alb_deadline rnr_timer;
+    alb_time rnr_asked_at; // when the peer was last asked whether it is ready; 0: not since the last progress
 
     // Responder.
     bool is_refusing;  // in error for a request of the peer's: answers to those before it still go, then the NAK

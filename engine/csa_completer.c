@@ -135,6 +135,7 @@ void alb_csa_on_acked(struct alb_csa *csa, alb_time now)
     if (csa->is_waiting_rnr)
         end_rnr_wait(csa, now);
     csa->rnr_retries_left = csa->qp->attr.rnr_retry;
+    csa->rnr_asked_at = 0;
     note_executed(csa, now);
     alb_csa_retire(csa, now);
     if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
@@ -254,13 +255,19 @@ static bool awaits_earlier_answer(struct alb_csa *csa)
     return wqe && alb_psn_is_before(wqe->first_psn, csa->requests.una);
 }
 
+// It left before the peer can have been asked again: no answer to that, and each answer counts once.
+static bool precedes_question(const struct alb_csa *csa, alb_time now)
+{
+    return csa->rnr_asked_at && now < csa->rnr_asked_at + csa->assoc->live->rtt_min_ns;
+}
+
 static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
 {
     struct alb_qp *qp = csa->qp;
     alb_time wait_ns = alb_rnr_timer_ns(alb_aeth_value(syndrome));
     alb_qp_count(qp, ALB_STAT_rcvd_rnr_err, 1);
     alb_trace_add(qp->engine, ALB_TRACE_rnr_wait, qp->number, csa->requests.una, wait_ns, csa->rnr_retries_left, now);
-    if (csa->is_waiting_rnr)
+    if (csa->is_waiting_rnr || precedes_question(csa, now))
         return; // said again
     if (qp->attr.rnr_retry != 7 && !(csa->rnr_retries_left == 0 && awaits_earlier_answer(csa))) {
         if (csa->rnr_retries_left == 0) {
@@ -287,7 +294,7 @@ void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now)
         return;
     }
     csa->is_waiting_rnr = false;
-    csa->heard = now;
+    csa->heard = csa->rnr_asked_at = now;
     alb_stream_out_probe_oldest(&csa->requests);
     csa->requests.sent_at = now;
     alb_stream_out_wake(&csa->requests);

@@ -163,6 +163,51 @@ static void rnr__waits_then_asks_and_fails_after_its_retries(void **state)
     csa_pair_free(c);
 }
 
+// Reports that left before the question came are no answers to it, however many there are.
+static void rnr__what_was_said_before_the_question_counts_nothing(void **state)
+{
+    const uint8_t rnr = ALB_AETH_SYNDROME_RNR(20);
+    struct csa_pair *c = csa_pair_new(NULL, set_rnr);
+    uint16_t number = 50;
+    csa_pair_greet(c);
+    csa_pair_live(c, 0)->rtt_min_ns = 30 * MS;
+    csa_pair_ask(c, ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 8);
+    send_and_lose(c);
+    csa_pair_arrive_report(c, 1, number++, 1, 0, rnr);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(c->csa[0]->is_waiting_rnr);
+        pair_pass(c->pair, 10240000);
+        send_and_lose(c); // the question
+        for (uint32_t said = 0; said < 5; said++) {
+            csa_pair_arrive_report(c, 1, number++, 1, 0, rnr);
+            assert_false(c->csa[0]->is_waiting_rnr);
+        }
+        pair_pass(c->pair, 30 * MS);
+        csa_pair_expect_none(c, 0);
+        csa_pair_arrive_report(c, 1, number++, 1, 0, rnr);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_RNR_RETRY_EXC_ERR);
+    csa_pair_free(c);
+}
+
+// Of the message behind, which none has been asked for.
+static void rnr__counts_at_once_after_progress(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, set_rnr);
+    csa_pair_greet(c);
+    csa_pair_live(c, 0)->rtt_min_ns = 30 * MS;
+    csa_pair_ask(c, ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 8);
+    csa_pair_ask(c, ALB_WR_SEND, 2, ALB_SEND_SIGNALED, 8);
+    send_and_lose(c);
+    csa_pair_arrive_report(c, 1, 50, 1, 0, ALB_AETH_SYNDROME_RNR(20));
+    pair_pass(c->pair, 10240000);
+    send_and_lose(c);
+    csa_pair_arrive_report(c, 1, 51, 2, 0, ALB_AETH_SYNDROME_RNR(20));
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_true(c->csa[0]->is_waiting_rnr);
+    csa_pair_free(c);
+}
+
 // The peer need not wait for its timer when the receive is there.
 static void rnr__ends_with_the_receive(void **state)
 {
@@ -472,6 +517,8 @@ int main(void)
         CSA_GREETED_TEST(report__completion_queue_overruns),
         CSA_GREETED_TEST(answer__completion_queue_overruns),
         cmocka_unit_test(rnr__waits_then_asks_and_fails_after_its_retries),
+        cmocka_unit_test(rnr__what_was_said_before_the_question_counts_nothing),
+        cmocka_unit_test(rnr__counts_at_once_after_progress),
         cmocka_unit_test(rnr__ends_with_the_receive),
         cmocka_unit_test(rnr__receives_ring_no_bell_while_nothing_waits),
         cmocka_unit_test(rnr__progress_gives_the_retries_back),
