@@ -194,6 +194,20 @@ static bool is_slow(uint32_t rtt_ns, uint32_t rtt_min_ns, uint32_t best_ns)
            rtt_ns > (uint64_t)best_ns + SLOW_NS;
 }
 
+// One with little in its way, as after its return, is faster than all that are in use, and says nothing against them.
+static bool is_slow_beside_most(const struct alb_paths_out *paths, const struct alb_path_out *out, uint32_t rtt_ns)
+{
+    uint32_t others = 0, faster = 0;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        const struct alb_path_out *other = &paths->path[i];
+        if (other == out || !alb_path_is_good(paths, i) || other->rtt_ns == 0)
+            continue;
+        others++;
+        faster += is_slow(rtt_ns, out->rtt_min_ns, other->rtt_ns);
+    }
+    return 2 * faster >= others;
+}
+
 // A path that slows shows it by a few samples, each longer than what came before lets expect, at a time when others are
 // fast: after a halt of the peer or of our own all are slow. One that slows little by little only weighs less.
 static bool slows(struct alb_paths_out *paths, struct alb_path_out *out, uint32_t sample_ns)
@@ -201,7 +215,8 @@ static bool slows(struct alb_paths_out *paths, struct alb_path_out *out, uint32_
     uint8_t path = (uint8_t)(out - paths->path);
     bool is_other = paths->best_ns > 0 && paths->best_path != path;
     uint64_t expected_ns = out->rtt_ns + 3ull * out->rtt_var_ns;
-    bool is_one = is_other && is_slow(sample_ns, out->rtt_min_ns, paths->best_ns) && sample_ns > expected_ns;
+    bool is_one = is_other && is_slow(sample_ns, out->rtt_min_ns, paths->best_ns) && sample_ns > expected_ns &&
+                  is_slow_beside_most(paths, out, sample_ns);
     if (paths->best_ns == 0 || sample_ns < paths->best_ns) {
         paths->best_ns = sample_ns;
         paths->best_path = path;

@@ -33,6 +33,37 @@ static void leave__three_of_few(void **state)
     free(paths);
 }
 
+// One packet leaves by the path, and has been under way that long when it is told.
+static void tell_rtt(struct alb_paths_out *paths, uint8_t path, uint32_t rtt_ns, alb_time now)
+{
+    const struct alb_path_out *out = &paths->path[path];
+    alb_path_sent(paths, path, 0, now);
+    const struct alb_csa_path_entry entry = {
+        .path = path, .settled = out->next, .received = out->received_seen + 1, .echo = (uint32_t)(now - rtt_ns)};
+    alb_path_heard(paths, &alb_path_adaptive, &entry, now);
+}
+
+// A path that has nothing in its way is faster than those that all is sent by. They stay.
+static void leave__slow_beside_most_others(void **state)
+{
+    struct alb_paths_out *paths = path_reported_new(4);
+    alb_time now = 10 * MS;
+    for (int i = 0; i < 400; i++, now += 100 * US)
+        for (uint8_t p = 0; p < 3; p++)
+            tell_rtt(paths, p, MS, now);
+    paths->path[0].rtt_min_ns = 100 * US;
+    alb_path_load(paths, 3)->weight = 8;
+    for (int i = 0; i < 2; i++) // the first one ends a round
+        tell_rtt(paths, 3, 100 * US, now);
+    for (int i = 0; i < 3; i++)
+        tell_rtt(paths, 0, 1200 * US, now);
+    assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_GOOD);
+    for (int i = 0; i < 3; i++)
+        tell_rtt(paths, 0, 6 * MS, now);
+    assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_LEFT);
+    free(paths);
+}
+
 static void leave__spread_losses_are_forgiven(void **state)
 {
     struct alb_paths_out *paths = path_reported_new(2);
@@ -365,6 +396,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leave__three_of_few),
+        cmocka_unit_test(leave__slow_beside_most_others),
         cmocka_unit_test(leave__spread_losses_are_forgiven),
         cmocka_unit_test(leave__compared_with_good_paths_only),
         cmocka_unit_test(leave__not_for_a_lighter_one),
