@@ -77,12 +77,15 @@ static uint64_t rate_over(struct bench *bench, alb_sim_time span)
     return (bench->flow.done_bytes - before) * 8 * (ALB_SIM_S(1) / span);
 }
 
-// The median of three times 100 ms: of single ones one in eight has less than nine tenths of it, whatever begins it.
-static uint64_t usual_rate(struct bench *bench)
+// The least of looks of that time.
+static uint64_t worst_rate(struct bench *bench, uint32_t looks, alb_sim_time look)
 {
-    uint64_t a = rate_over(bench, ALB_SIM_MS(100)), b = rate_over(bench, ALB_SIM_MS(100));
-    uint64_t low = ALB_MIN(a, b), high = ALB_MAX(a, b), third = rate_over(bench, ALB_SIM_MS(100));
-    return third < low ? low : ALB_MIN(third, high);
+    uint64_t worst = UINT64_MAX;
+    for (uint32_t i = 0; i < looks; i++) {
+        uint64_t rate = rate_over(bench, look);
+        worst = ALB_MIN(worst, rate);
+    }
+    return worst;
 }
 
 static uint64_t given_to_bad_lane(struct bench *bench)
@@ -119,7 +122,8 @@ static void turns_bad(uint32_t paths, void (*turn)(struct bench *), void (*heal)
     if (left > given / 4) // what tries it, and what is not worth leaving it for
         fail_msg("ten round trips (of %llu us) later it is given %llu packets in 20 ms; %llu when it was good",
                  (unsigned long long)(trip / ALB_SIM_US(1)), (unsigned long long)left, (unsigned long long)given);
-    uint64_t others = usual_rate(&bench);
+    // Where several paths share a lane those beside the bad one overflow now and then, and are left for that.
+    uint64_t others = paths == LANES ? worst_rate(&bench, 5, ALB_SIM_MS(100)) : worst_rate(&bench, 1, ALB_SIM_MS(500));
     if (others < lanes_carry(LANES - 1) / 10 * 9)
         fail_msg("the others carry %llu Mb/s", (unsigned long long)others / 1000000);
     assert_int_equal(alb_qp_current_state(bench.w->a.qp), ALB_QPS_RTS);
