@@ -58,6 +58,7 @@ struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_asso
     alb_credit_in_init(&live->credit_in);
     live->rtt_ns = assoc->rtt_ns;
     live->heard_at = live->ask_from = alb_path_tick_of(engine->now);
+    live->paths_sent_at = engine->now;
     alb_source_init(&live->source, alb_assoc_build);
     alb_list_init(&live->ready);
     alb_list_init(&live->waiting);

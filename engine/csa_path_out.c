@@ -18,6 +18,7 @@ enum {
     SAMPLES = 4,              // each round trip: more are worth no more
     CROWD_MAX = 16,           // times more
     RTT_MIN_AGEING = 2048,    // samples: the smallest round-trip time drifts toward the present by this
+    WAITING_MAX = 1 << 22,    // packets, of the 2^23 that numbers tell apart
     SILENCE_SLACK_NS = 20000, // by which two packets that left together may differ at a busy receiver
     UNKNOWN_RTTS = 8,         // of the slowest other path: the patience with one that is not measured
 };
@@ -57,10 +58,19 @@ static void note_waiting(struct alb_paths_out *paths, uint16_t path)
     pace->is_waiting = alb_path_is_waiting(&paths->path[path]);
 }
 
+// A peer that tells nothing of what came by the path may go on for so long that its numbers come round. What it has not
+// told of the first half by then, nobody waits for any more.
+static void keep_apart(struct alb_path_out *out)
+{
+    if (alb_unlikely(alb_psn_diff(out->next, out->settled) >= WAITING_MAX))
+        out->settled = alb_psn_add(out->next, -WAITING_MAX / 2);
+}
+
 alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes, alb_time now)
 {
     struct alb_path_out *out = &paths->path[path];
     alb_psn sequence = out->next;
+    keep_apart(out);
     if (!alb_path_is_waiting(out)) {
         out->since = alb_path_tick_of(now);
         paths->waiting++;

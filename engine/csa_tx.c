@@ -10,6 +10,8 @@ enum {
     NEWS_WAIT_BYTES = 65536,
 };
 
+#define NEWS_NS (10 * ALB_NS_PER_MS) // news of however few paths need not wait for longer
+
 void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames)
 {
     qp->stats->stats.counter[ALB_STAT_sent_pkts] += frames;
@@ -252,11 +254,14 @@ void alb_assoc_pace(struct alb_deadline *deadline, alb_time now)
     alb_scheduler_wake(&live->engine->scheduler, &live->source);
 }
 
-// Reports come by many paths, too, and their sender learns of these paths only from us: now and then it goes with data.
-// One that is late would hold back the end of a message.
+// Reports come by paths, too, and their sender learns of these paths only from us: now and then it goes with data. One
+// that is late would hold back the end of a message. Of few paths seldom, but before its numbers come round
+// (csa_path_out.c), and so that a path that was left is tried.
 static bool wants_paths(struct alb_assoc_live *live, alb_time now)
 {
-    if (alb_path_set_count(&live->paths_in_news) < NEWS_PATHS_MIN || now < live->paths_sent_at + live->rtt_ns)
+    uint32_t count = alb_path_set_count(&live->paths_in_news);
+    alb_time wait_ns = count >= NEWS_PATHS_MIN ? live->rtt_ns : ALB_MAX(live->rtt_ns, NEWS_NS);
+    if (count == 0 || now < live->paths_sent_at + wait_ns)
         return false;
     live->paths_sent_at = now;
     return true;

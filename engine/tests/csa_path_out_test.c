@@ -97,6 +97,19 @@ static void sent__numbers_each_path(void **state)
     free(paths);
 }
 
+// Nothing is ever told of it: its numbers come round, and what leaves now is not taken for settled.
+static void sent__numbers_that_come_round(void **state)
+{
+    struct alb_paths_out *paths = paths_new(1, 0);
+    for (uint32_t i = 0; i < (1u << 24) + 1000; i++) {
+        alb_psn sequence = alb_path_sent(paths, 0, 0, MS);
+        if (alb_path_is_settled(paths, 0, sequence))
+            fail_msg("packet %u", i);
+    }
+    assert_int_equal(paths->waiting, 1);
+    free(paths);
+}
+
 static void waiting__counts_paths_that_have_something_under_way(void **state)
 {
     struct alb_paths_out *paths = paths_new(3, 0xfffffe);
@@ -629,6 +642,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sent__numbers_each_path),
+        cmocka_unit_test(sent__numbers_that_come_round),
         cmocka_unit_test(waiting__counts_paths_that_have_something_under_way),
         cmocka_unit_test(choose__asks_the_policy_if_there_is_a_choice),
         cmocka_unit_test(heard__settles_and_counts_losses),

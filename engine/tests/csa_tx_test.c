@@ -296,6 +296,24 @@ static void paths__one_is_chosen_for_what_is_awaited(void **state)
     lose_all(c, 1);
 }
 
+// Whoever only answers learns of its own paths from the sender of data.
+static void paths__go_with_data_now_and_then(void **state)
+{
+    struct csa_pair *c = *state;
+    uint32_t frames = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 8);
+        pair_send(c->pair, 0);
+        frames += csa_pair_count(c, 0, ALB_CSA_PATHS, NULL);
+        pair_settle(c->pair);
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+        pair_pass(c->pair, ALB_NS_PER_MS / 10);
+    }
+    assert_in_range(frames, 9, 11); // of 100 ms
+    const struct alb_path_out *out = &csa_pair_live(c, 1)->paths->path[0];
+    assert_true(alb_psn_diff(out->next, out->settled) <= 101);
+}
+
 static void use_long_packets(struct alb_engine_config *config)
 {
     config->csa_payload_bytes = 8192;
@@ -460,6 +478,7 @@ int main(void)
         cmocka_unit_test(window__is_shared_fairly),
         CSA_GREETED_TEST(packets__go_round),
         CSA_GREETED_TEST(paths__as_many_frames_as_news_need),
+        CSA_GREETED_TEST(paths__go_with_data_now_and_then),
         CSA_GREETED_TEST(paths__one_is_chosen_for_what_is_awaited),
         cmocka_unit_test(paths__no_frame_has_more_entries_than_there_are),
         cmocka_unit_test(burst__a_path_gets_a_whole_one),
