@@ -24,17 +24,20 @@ static void heed_full(struct alb_stream_out *out, uint32_t taken)
     out->room = (uint16_t)ALB_MAX(room, 1u);
 }
 
-// The bitmap; *newest: one past the last PSN it holds.
-static uint32_t take_bitmap(struct alb_stream_out *out, const struct alb_csa_report *report, alb_psn *newest)
+// The bitmap; *newest: one past the last PSN it holds. *is_news: it was not known of all.
+static uint32_t take_bitmap(struct alb_stream_out *out, const struct alb_csa_report *report, alb_psn *newest,
+                            bool *is_news)
 {
     uint32_t bytes = 0, count = alb_stream_out_count(out), first = report->page * ALB_CSA_PAGE_BITS;
     *newest = out->una;
+    *is_news = false;
     for (uint32_t word = 0; word < report->word_count; word++)
         for (uint64_t bits = report->held[word]; bits; bits &= bits - 1) {
             uint32_t i = first + 64 * word + (uint32_t)__builtin_ctzll(bits);
             if (i >= count)
                 return bytes; // what was never sent: the rest is nonsense
             struct alb_sent *sent = alb_stream_out_at(out, alb_psn_add(out->una, (int32_t)i));
+            *is_news |= sent->state != ALB_SENT_HELD;
             bytes += alb_stream_out_arrived(out, sent);
             sent->state = ALB_SENT_HELD;
             *newest = alb_psn_add(out->una, (int32_t)i + 1);
@@ -202,13 +205,14 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
     uint32_t landed = alb_stream_out_take_cumulative(out, report->cumulative);
     if (alb_unlikely(report->is_full))
         heed_full(out, (uint32_t)alb_psn_diff(out->una, una));
-    landed += take_bitmap(out, report, &newest);
+    bool is_news;
+    landed += take_bitmap(out, report, &newest, &is_news);
     uint32_t lost = 0;
     if (needs_judging(out, report, &sending, newest, now))
         lost = judge(out, report, &sending, newest, now);
     if (landed || live->late_bytes)
         alb_csa_note_landed(live, landed, now);
-    if (landed || out->una != una) {
+    if (is_news || out->una != una) { // whether it was still charged or not
         if (out->probes > 0) // watched again below
             alb_wheel_disarm(&engine->wheel, &out->probe_timer.timer);
         out->probes = 0;

@@ -75,6 +75,7 @@ struct alb_path_out {
     uint32_t is_heard : 1;                   // the peer has said something of it
     uint32_t is_silent : 1;                  // called silent or unanswered, and nothing has been heard of it since
     uint32_t is_measured : 1;                // a round-trip time was measured in this round
+    uint32_t has_rested : 1; // for so long, before what is under way, that the peer may have forgotten it
     uint32_t try_at : 24;                    // LEFT: when to try it again, GOOD: when to forget what was; in 1024 ticks
     uint32_t trimmed : 8;                    // packets not settled of which only headers came: congested, not lost
     uint32_t rtt_ns, rtt_min_ns, rtt_var_ns; // smoothed; 0: not measured

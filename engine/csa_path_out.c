@@ -23,6 +23,7 @@ enum {
     UNKNOWN_RTTS = 8,         // of the slowest other path: the patience with one that is not measured
 };
 
+#define REST_NS        50000000u   // after which a peer may forget its counters of a path (csa_live.c, csa_rest.c)
 #define RTT_MAX_NS     2000000000u // half of what timestamps can tell
 #define RTT_UNKNOWN_NS 1000000u    // if no path is measured
 
@@ -72,6 +73,7 @@ alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes
     alb_psn sequence = out->next;
     keep_apart(out);
     if (!alb_path_is_waiting(out)) {
+        out->has_rested |= alb_path_tick_of(now) - out->since >= REST_NS >> 10;
         out->since = alb_path_tick_of(now);
         paths->waiting++;
     }
@@ -148,8 +150,17 @@ static void remember(struct alb_path_out *out, uint32_t sent, uint32_t lost, uin
     out->recent_marked = ALB_MIN(marked, sent) & 0x3ff;
 }
 
-// What an entry says of the packets that left by the path. Its counters may begin anew, if the peer has forgotten the
-// path while it was idle; and a peer may say anything.
+// True if the peer's counters begin anew, as it has forgotten the path while it was idle: they run backward, or all
+// that they ever counted is no more than what is settled now. That may also be what has come of a path that had carried
+// less than it loses now, but not behind a rest.
+static bool begins_anew(const struct alb_path_out *out, const struct alb_csa_path_entry *entry, int32_t moved)
+{
+    if ((int32_t)(entry->received - out->received_seen) < 0)
+        return true;
+    return out->has_rested && out->received_seen > 0 && moved > 0 && entry->received <= (uint32_t)moved;
+}
+
+// What an entry says of the packets that left by the path; and a peer may say anything.
 static struct alb_path_news compare(const struct alb_path_out *out, const struct alb_csa_path_entry *entry)
 {
     struct alb_path_news news = {0};
@@ -158,7 +169,7 @@ static struct alb_path_news compare(const struct alb_path_out *out, const struct
     uint32_t received = entry->received - out->received_seen, marked = entry->marked - out->marked_seen;
     if (moved > (int32_t)waiting || (moved <= 0 && (int32_t)received <= 0))
         return news;
-    if ((int32_t)received < 0) {
+    if (begins_anew(out, entry, moved)) {
         news.begins_anew = true;
         received = entry->received;
         marked = entry->marked;
@@ -238,7 +249,7 @@ struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct al
     out->received_seen = entry->received;
     out->marked_seen = entry->marked;
     out->is_heard = true;
-    out->is_silent = false;
+    out->is_silent = out->has_rested = false;
     out->since = alb_path_tick_of(now);
     note_waiting(paths, entry->path);
     remember(out, news.settled, news.lost, news.marked + trimmed);

@@ -459,6 +459,27 @@ static void full__and_silent(void **state)
     csa_pair_free(c);
 }
 
+static void wait_long(struct alb_qp_attr *attr, int side)
+{
+    attr->timeout = 18;
+}
+
+// What a silent stream has under way is no longer charged. It has come, all the same.
+static void silence__ends_with_what_has_come_behind_a_gap(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, wait_long);
+    csa_pair_greet(c);
+    csa_pair_send_lost(c, 12);
+    while (!alb_stream_out_is_silent(csa_pair_out(c))) {
+        pair_pass(c->pair, MS);
+        leaving(c);
+    }
+    csa_pair_expect_inflight(c, 0);
+    csa_pair_arrive_report(c, 1, 50, 1, 0xffe, ACK);
+    assert_int_equal(csa_pair_out(c)->probes, 0);
+    csa_pair_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +500,7 @@ int main(void)
         CSA_GREETED_TEST(full__again_and_again_leaves_silence_to_decide),
         CSA_GREETED_TEST(full__as_much_as_was_taken),
         cmocka_unit_test(full__and_silent),
+        cmocka_unit_test(silence__ends_with_what_has_come_behind_a_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

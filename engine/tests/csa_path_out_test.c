@@ -224,6 +224,18 @@ static void heard__counters_that_begin_anew(void **state)
     assert_int_equal(hear(paths, 0, 50, 18, 102 * MS, 0, 103 * MS).lost, 1);
     free(paths);
 
+    // The next flight may be as long as all before: then the counters do not run backward.
+    paths = paths_new(2, 0);
+    send(paths, 0, 8, MS);
+    hear(paths, 0, 8, 8, MS, 0, 2 * MS);
+    send(paths, 0, 8, 1000 * MS);
+    news = hear(paths, 0, 16, 8, 1000 * MS, 0, 1001 * MS);
+    assert_int_equal(news.received, 8);
+    assert_int_equal(news.lost, 0);
+    send(paths, 0, 8, 1002 * MS); // without a rest nobody forgets
+    assert_int_equal(hear(paths, 0, 24, 8, 1002 * MS, 0, 1003 * MS).lost, 8);
+    free(paths);
+
     // We forget it: the peer's counters are those of a former life, and so is its settled mark at first.
     paths = paths_new(2, 100);
     send(paths, 0, 10, 200 * MS);

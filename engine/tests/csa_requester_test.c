@@ -168,6 +168,20 @@ static void report_now__within_a_long_message(void **state)
 
 // ---- which may leave ------------------------------------------------------------------------------------------------
 
+// Behind the last one that the peer has room for, which may not have asked.
+static void report_now__where_no_more_may_leave(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_out(c)->room = 3;
+    for (uint32_t i = 0; i < 8; i++)
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, i == 7 ? ALB_SEND_SIGNALED : 0, 8);
+    pair_send(c->pair, 0);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_REQUEST, NULL), 3);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_PROBE, NULL), 1);
+    pair_settle(c->pair); // no time passes
+    csa_pair_expect(c, 0, 7, ALB_WC_SUCCESS);
+}
+
 static void limits(struct alb_qp_attr *attr, int side)
 {
     attr->max_rd_atomic = attr->max_dest_rd_atomic = 2;
@@ -436,6 +450,7 @@ int main(void)
         CSA_GREETED_TEST(report_now__where_a_completion_waits_and_at_the_end),
         CSA_GREETED_TEST(report_now__before_what_can_not_follow),
         CSA_GREETED_TEST(report_now__within_a_long_message),
+        CSA_GREETED_TEST(report_now__where_no_more_may_leave),
         cmocka_unit_test(limit__of_requests_that_want_an_answer),
         cmocka_unit_test(limit__of_none),
         CSA_GREETED_TEST(limit__of_numbers_behind_what_is_not_answered),
