@@ -26,7 +26,7 @@ struct alb_unreliable {
     // The next packet of a request that goes, from sent on; NULL: sent.
     uint32_t (*skip)(const struct alb_unreliable *u, const struct alb_send_wqe *wqe);
     uint32_t mtu_bytes;             // payload of a full packet
-    uint32_t uncounted;             // csa: packets of which the peer reports nothing
+    uint32_t uncounted;             // csa: packets that left where the peer reports nothing
     struct alb_deadline pace_timer; // csa: the association's rate holds it back until then
 
     // UC's receiving side.

@@ -127,6 +127,36 @@ static void later_packets__are_counted_and_asked_for(void **state)
     assert_in_range(alb_psn_diff(out->next, out->settled), 0, 10);
 }
 
+// The way is down for longer than is waited for. The peer hears of what is counted only, and tells of nothing else.
+static void after_an_outage__packets_are_counted_again(void **state)
+{
+    struct alb_csa_header header;
+    struct alb_csa_frame frames[2];
+    ask(0, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_settle(pair);
+    pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
+    const struct alb_assoc *assoc = alb_csa_uc_of(qps[0])->assoc;
+    for (uint32_t i = 0; i < (1 << 16) + 1000; i++) {
+        ask(0, ALB_WR_RDMA_WRITE, 2, 8);
+        pair_send(pair, 0);
+        while (pair_count(pair, 0))
+            pair_lose(pair, 0);
+        pair_expect(pair, 0, 2, ALB_WC_SUCCESS);
+    }
+    for (uint32_t i = 0; i < 70; i++) {
+        ask(0, ALB_WR_RDMA_WRITE, 2, 8);
+        pair_settle(pair);
+        pair_expect(pair, 0, 2, ALB_WC_SUCCESS);
+    }
+    const struct alb_paths_out *paths = assoc->live->paths;
+    for (uint32_t i = 0; i < paths->count; i++)
+        assert_true(alb_psn_diff(paths->path[i].next, paths->path[i].settled) <= 70);
+    ask(0, ALB_WR_RDMA_WRITE, 3, 8);
+    pair_send(pair, 0);
+    look(0, 0, &header, frames, 2);
+    assert_int_not_equal(header.path, 0xff);
+}
+
 static void small_messages__share_a_packet(void **state)
 {
     struct alb_csa_header header;
@@ -479,21 +509,14 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(first_packets__are_not_counted_and_ask),
-        CASE(later_packets__are_counted_and_asked_for),
-        CASE(small_messages__share_a_packet),
-        CASE(first_message_lost__the_next_is_taken),
-        CASE(another_life__is_not_taken_once_bound),
-        CASE(before_the_first__nobody_is_believed),
-        CASE(segments__in_any_order_but_the_last),
-        CASE(last_before_others__loses_the_message),
-        CASE(late__up_to_2_to_the_22_before_the_end),
-        CASE(contradictions__lose_the_message),
-        CASE(wrong_key__is_seen_before_the_bits_are_taken),
-        CASE(no_memory_for_the_bits__loses_the_message),
-        CASE(bits__are_cleared_part_by_part),
-        CASE(write__behind_one_that_broke_arrives),
-        CASE(marked__the_rate_holds),
+        CASE(first_packets__are_not_counted_and_ask),     CASE(later_packets__are_counted_and_asked_for),
+        CASE(after_an_outage__packets_are_counted_again), CASE(small_messages__share_a_packet),
+        CASE(first_message_lost__the_next_is_taken),      CASE(another_life__is_not_taken_once_bound),
+        CASE(before_the_first__nobody_is_believed),       CASE(segments__in_any_order_but_the_last),
+        CASE(last_before_others__loses_the_message),      CASE(late__up_to_2_to_the_22_before_the_end),
+        CASE(contradictions__lose_the_message),           CASE(wrong_key__is_seen_before_the_bits_are_taken),
+        CASE(no_memory_for_the_bits__loses_the_message),  CASE(bits__are_cleared_part_by_part),
+        CASE(write__behind_one_that_broke_arrives),       CASE(marked__the_rate_holds),
         CASE(frames_of_other_services__are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
