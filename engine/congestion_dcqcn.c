@@ -100,7 +100,8 @@ static void earn(struct alb_congestion *congestion, alb_time until)
     struct alb_dcqcn *d = &congestion->dcqcn;
     if (until <= d->earned_until)
         return;
-    uint64_t elapsed_ns = ALB_MIN(until - d->earned_until, ALB_DCQCN_BURST_MAX_NS);
+    uint64_t longest_ns = (uint64_t)burst_bytes_min * ALB_NS_PER_S / d->rate_bytes_per_s; // for the slowest rates
+    uint64_t elapsed_ns = ALB_MIN(until - d->earned_until, ALB_MAX(longest_ns, ALB_DCQCN_BURST_MAX_NS));
     uint64_t bytes = elapsed_ns * d->rate_bytes_per_s / ALB_NS_PER_S;
     int64_t most = credit_bytes_max(congestion);
     if (d->credit_bytes + (int64_t)bytes >= most) {
@@ -119,10 +120,11 @@ static void advance(struct alb_congestion *congestion, alb_time now)
     struct alb_dcqcn *d = &congestion->dcqcn;
     if (!d->is_limited)
         return;
-    if (now > d->earned_until && now - d->earned_until > idle_ns) {
+    if (now > d->used_at && now - d->used_at > idle_ns) {
         *d = (struct alb_dcqcn){0};
         return;
     }
+    d->used_at = now;
     for (;;) {
         alb_time at = ALB_MIN(d->alpha_at, d->increase_at);
         if (at > now)
@@ -164,8 +166,11 @@ static void on_mark(struct alb_congestion *congestion, uint32_t inflight_bytes, 
     struct alb_dcqcn *d = &congestion->dcqcn;
     advance(congestion, now);
     if (!d->is_limited)
-        *d = (struct alb_dcqcn){
-            .is_limited = true, .rate_bytes_per_s = p->rate_max_bytes_per_s, .alpha = ALPHA_ONE, .earned_until = now};
+        *d = (struct alb_dcqcn){.is_limited = true,
+                                .rate_bytes_per_s = p->rate_max_bytes_per_s,
+                                .alpha = ALPHA_ONE,
+                                .earned_until = now,
+                                .used_at = now};
     else if (now - d->cut_at < p->cnp_ns)
         return; // no honest peer sends more of them
     d->target_bytes_per_s = d->rate_bytes_per_s;
@@ -195,6 +200,7 @@ static alb_time send_at(struct alb_congestion *congestion, alb_time now)
     if (!d->is_limited || d->credit_bytes > 0)
         return now;
     uint64_t wait_ns = ((uint64_t)(1 - d->credit_bytes) * ALB_NS_PER_S) / d->rate_bytes_per_s + 1;
+    wait_ns = ALB_MIN(wait_ns, idle_ns / 2);       // who waits is not idle
     return ALB_MIN(now + wait_ns, d->increase_at); // by then the rate may be another
 }
 

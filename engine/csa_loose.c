@@ -9,7 +9,7 @@
 
 enum {
     PATH_NONE = 0xff,         // its packets are not counted
-    UNREPORTED_MAX = 1 << 16, // packets that left by a path and were not reported; then the peer is not asked any more
+    UNREPORTED_MAX = 1 << 16, // packets that left by a path and were not reported; then only what asks is counted
     PACKETS_PER_PING = 64,    // of so many each, one asks for a report
     PING_ROOM_BYTES = 8,      // that a segment leaves for that
     PAYLOAD_SURE = 512,       // what every network carries (RFC 791: 576 with headers)
@@ -46,13 +46,25 @@ static uint32_t unreported(const struct alb_path_out *out)
     return (uint32_t)alb_psn_diff(out->next, out->settled);
 }
 
-// A peer that has never been heard cannot know that the packets are ours, and reports none.
-static struct alb_assoc_live *counting(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t hash)
+static bool is_unheard(const struct alb_assoc_live *live, uint32_t hash)
+{
+    return unreported(&live->paths->path[path_of(live->paths, hash)]) >= UNREPORTED_MAX;
+}
+
+// Of those that are not counted, too, each so many asks.
+static bool asks_by_turn(const struct loose *loose)
+{
+    return loose->u->uncounted % PACKETS_PER_PING == 0;
+}
+
+// A peer that has never been heard cannot know that the packets are ours, and reports none. Where nothing has been
+// heard of a path for long, the few that ask are counted: one of them that comes settles all before it.
+static struct alb_assoc_live *counting(const struct loose *loose, struct alb_assoc *assoc)
 {
     if (assoc && assoc->rest)
-        alb_assoc_wake(engine, assoc);
+        alb_assoc_wake(loose->u->qp->engine, assoc);
     struct alb_assoc_live *live = assoc && assoc->peer_epoch ? assoc->live : NULL;
-    return live && unreported(&live->paths->path[path_of(live->paths, hash)]) < UNREPORTED_MAX ? live : NULL;
+    return live && (!is_unheard(live, loose->hash) || asks_by_turn(loose)) ? live : NULL;
 }
 
 static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
@@ -61,7 +73,7 @@ static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
     struct alb_csa_packet *packet = &loose->packet;
     struct alb_assoc *assoc = alb_assoc_find(loose->u->qp->engine, parcel->local, parcel->peer, parcel->slot);
     loose->payload_max = assoc ? assoc->payload_max : parcel->payload_max;
-    packet->live = counting(loose->u->qp->engine, assoc, loose->hash);
+    packet->live = counting(loose, assoc);
     packet->flow = (struct alb_flow){
         .peer = {*parcel->peer, (uint16_t)(ALB_ROCE_PORT + parcel->slot)},
         .local = {*parcel->local, 0},
@@ -125,9 +137,11 @@ static bool open_packet(struct loose *loose, const struct alb_csa_parcel *parcel
 static bool asks(const struct loose *loose)
 {
     const struct alb_csa_packet *packet = &loose->packet;
-    if (packet->live)
+    if (packet->live && !is_unheard(packet->live, loose->hash))
         return unreported(&packet->live->paths->path[packet->flow.path]) % PACKETS_PER_PING == PACKETS_PER_PING - 1;
-    return loose->is_known && loose->u->uncounted++ % PACKETS_PER_PING == 0;
+    bool is_turn = asks_by_turn(loose);
+    loose->u->uncounted += loose->is_known;
+    return loose->is_known && is_turn;
 }
 
 static void add_ping(struct loose *loose)

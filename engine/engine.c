@@ -115,7 +115,7 @@ static int check_config(const struct alb_engine_config *config)
         return EINVAL;
     if (is_csa(config) && !csa_is_valid(config))
         return EINVAL;
-    if (config->credit_interval_ns == 0 || config->credit_aging_bytes_per_s == 0 ||
+    if (config->credit_interval_ns < ALB_NS_PER_US || config->credit_aging_bytes_per_s == 0 ||
         config->credit_aging_bytes_per_s > ALB_CREDIT_AGING_MAX || config->rtt_target_ns == 0 ||
         config->rtt_target_ns > 100 * ALB_NS_PER_S || !alb_dcqcn_config_is_valid(&config->dcqcn))
         return EINVAL;

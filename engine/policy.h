@@ -120,6 +120,7 @@ struct alb_dcqcn {
     uint64_t rate_bytes_per_s, target_bytes_per_s;
     int64_t credit_bytes; // what may leave now; below 0: what left too early
     alb_time earned_until, cut_at, alpha_at, increase_at;
+    alb_time used_at; // when anything last happened, or was asked
 };
 
 // What may be in flight toward one peer, and when.

@@ -140,6 +140,31 @@ static void dcqcn__a_late_sender_catches_up_a_little(void **state)
     assert_in_range(sent, 100000, 101000); // 100 us, not 10 ms
 }
 
+// However slow: a sender that waits for its rate has something to send.
+static void dcqcn__who_waits_is_not_idle(void **state)
+{
+    static const uint64_t rates[] = {1, 125000};
+    for (size_t i = 0; i < ALB_COUNT(rates); i++) {
+        config.dcqcn.increase_ns = 10 * ALB_NS_PER_S;
+        config.dcqcn.rate_min_bytes_per_s = rates[i];
+        struct alb_congestion c = start();
+        alb_time now = 1;
+        dcqcn->on_mark(&c, 0, now);
+        c.dcqcn.rate_bytes_per_s = c.dcqcn.target_bytes_per_s = rates[i];
+        uint64_t sent = 0;
+        while (now < 5 * ALB_NS_PER_S) {
+            alb_time at = dcqcn->send_at(&c, now);
+            assert_true(c.dcqcn.is_limited);
+            if (at == now) {
+                dcqcn->on_sent(&c, 65000, now);
+                sent += 65000;
+            }
+            now = ALB_MAX(at, now + 1);
+        }
+        assert_in_range(sent, 65000, 5 * rates[i] + 2 * 65000);
+    }
+}
+
 static void dcqcn__time_and_silence(void **state)
 {
     struct alb_congestion c = start();
@@ -217,6 +242,7 @@ int main(void)
         cmocka_unit_test_setup(dcqcn__stays_between_its_rates, setup),
         cmocka_unit_test_setup(dcqcn__sends_at_its_rate, setup),
         cmocka_unit_test_setup(dcqcn__a_late_sender_catches_up_a_little, setup),
+        cmocka_unit_test_setup(dcqcn__who_waits_is_not_idle, setup),
         cmocka_unit_test_setup(dcqcn__time_and_silence, setup),
         cmocka_unit_test_setup(alb_dcqcn_np_on_mark__one_cnp_in_so_long, setup),
         cmocka_unit_test_setup(alb_dcqcn_config_is_valid__refuses, setup),

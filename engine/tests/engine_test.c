@@ -126,7 +126,7 @@ static void alb_engine_create__refuses_policies(void **state)
     REFUSE(congestion = "dcqcn");
     REFUSE(rtt_target_ns = 0);
     REFUSE(dcqcn.gain_log2 = 0);
-    REFUSE(credit_interval_ns = 0);
+    REFUSE(credit_interval_ns = 999);
 }
 
 static void alb_engine_create__no_memory(void **state)
