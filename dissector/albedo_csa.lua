@@ -11,7 +11,8 @@
 local csa = Proto("albedo_csa", "Albedo CSA")
 local slots = Proto("albedo_slot", "Albedo process slot")
 
-local SLOT_PORT_FIRST, SLOT_PORT_LAST = 4792, 5046 -- slots 1 to 255; slot 0 has RoCE's own port
+local ROCE_PORT = 4791 -- that of slot 0
+local SLOT_PORT_FIRST, SLOT_PORT_LAST = ROCE_PORT + 1, ROCE_PORT + 255 -- the other slots'
 local OPCODE, QPN_INDEX, QKEY = 0x64, 2, 0x00435341
 local CM_QPN_INDEX, CM_QKEY, MAD_BYTES = 3, 0x80010000, 256
 local READ, TXN_END = 6, 11
@@ -674,7 +675,7 @@ local function check_icrc(node)
 end
 
 local udp_ports = DissectorTable.get("udp.port")
-local roce = udp_ports:get_dissector(4791)
+local roce = udp_ports:get_dissector(ROCE_PORT)
 
 -- ---- the whole ------------------------------------------------------------------------------------------------------
 
@@ -735,14 +736,16 @@ local function is_csa(tvb)
            tvb(12, 4):uint() == QKEY
 end
 
-local function is_roce(tvb)
+-- Other programs use these ports, too. What is for a slot names it in its destination QPN, and by little else is RoCE
+-- known from what is not.
+local function is_roce(tvb, port)
     return tvb:reported_len() >= 16 and tvb:captured_len() >= 12 and tvb:reported_len() % 4 == 0 and
-           tvb(1, 1):uint() % 16 == 0
+           tvb(1, 1):uint() % 16 == 0 and tvb(5, 1):uint() == port - ROCE_PORT
 end
 
 function slots.dissector(tvb, pinfo, tree)
     local other = others[pinfo.match_uint]
-    if is_csa(tvb) or (not other and is_roce(tvb)) then
+    if is_csa(tvb) or (not other and is_roce(tvb, pinfo.dst_port)) then
         roce:call(tvb, pinfo, tree)
         return tvb:captured_len()
     end

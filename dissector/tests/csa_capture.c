@@ -593,6 +593,29 @@ static void nonsense(void)
     printf("%u bad\n", capture.number);
 }
 
+// What others send to ports that are slots' to us, in datagrams that RoCE's could be as long as.
+static void foreign(void)
+{
+    static const struct {
+        uint16_t port;
+        uint32_t length;
+        uint8_t begins[12];
+    } packets[] = {
+        {4800, 1200, {0xc3, 0, 0, 0, 1, 8, 0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51}}, // QUIC, Initial
+        {5004, 172, {0x80, 0, 0, 1, 0, 0, 0, 0xa0, 0xde, 0xad, 0xbe, 0xef}},     // RTP
+        {5010, 1316, {0x47, 0x50, 0, 0x10}},                                     // MPEG-TS
+    };
+    for (unsigned i = 0; i < ALB_COUNT(packets); i++) {
+        capture.number++;
+        capture.port = packets[i].port;
+        capture.length = packets[i].length;
+        memset(capture.bytes, 0xff, capture.length);
+        memcpy(capture.bytes, packets[i].begins, sizeof(packets[i].begins));
+        write_datagram();
+        printf("%u other\n", capture.number);
+    }
+}
+
 // RoCE that is not CSA, at a slot's port; and what is none at such a port, and at one that is another protocol's.
 static void not_csa(void)
 {
@@ -647,6 +670,7 @@ int main(int argc, char **argv)
     segments();
     others();
     nonsense();
+    foreign();
     not_csa();
     management();
     for (unsigned type = 0; type <= UINT8_MAX; type++)
