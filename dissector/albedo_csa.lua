@@ -731,9 +731,13 @@ end)
 
 local others = {} -- what a port is for besides
 
-local function is_csa(tvb)
-    return tvb:captured_len() >= 20 and tvb(0, 1):uint() == OPCODE and tvb(6, 2):uint() == QPN_INDEX and
-           tvb(12, 4):uint() == QKEY
+-- What is for one of the engine's own QPNs: CSA, or the connection manager's.
+local function is_ours(tvb)
+    if tvb:captured_len() < 20 or tvb(0, 1):uint() ~= OPCODE then
+        return false
+    end
+    local index, key = tvb(6, 2):uint(), tvb(12, 4):uint()
+    return (index == QPN_INDEX and key == QKEY) or (index == CM_QPN_INDEX and key == CM_QKEY)
 end
 
 -- Other programs use these ports, too. What is for a slot names it in its destination QPN, and by little else is RoCE
@@ -745,7 +749,7 @@ end
 
 function slots.dissector(tvb, pinfo, tree)
     local other = others[pinfo.match_uint]
-    if is_csa(tvb) or (not other and is_roce(tvb, pinfo.dst_port)) then
+    if is_ours(tvb) or (not other and is_roce(tvb, pinfo.dst_port)) then
         roce:call(tvb, pinfo, tree)
         return tvb:captured_len()
     end

@@ -638,17 +638,20 @@ static void not_csa(void)
     }
 }
 
-// A message of the connection manager, which is MAD as if it went to QPN 1.
+// A message of the connection manager, which is MAD as if it went to QPN 1. Some slots' ports are registered to others.
 static void management(void)
 {
-    const struct alb_roce roce = {
-        .opcode = ALB_UD_SEND_ONLY, .dest_qpn = 5 << 16 | 3, .src_qpn = 7 << 16 | 3, .qkey = ALB_GSI_QKEY};
+    static const uint8_t slots[] = {0, 5, 200, 209, 210, 240};
     const struct alb_cm_message message = {
         .type = ALB_CM_DREQ, .local_id = 0x05123456, .remote_id = 0x07654321, .dreq_qpn = 0x07abcd};
-    for (unsigned slot = 0; slot < 6; slot += 5) {
-        capture.is_ipv6 = slot == 0;
+    for (unsigned i = 0; i < ALB_COUNT(slots); i++) {
+        const struct alb_roce roce = {.opcode = ALB_UD_SEND_ONLY,
+                                      .dest_qpn = (uint32_t)slots[i] << 16 | 3,
+                                      .src_qpn = 7 << 16 | 3,
+                                      .qkey = ALB_GSI_QKEY};
+        capture.is_ipv6 = slots[i] == 0;
         capture.number++;
-        capture.port = (uint16_t)(ALB_ROCE_PORT + slot);
+        capture.port = (uint16_t)(ALB_ROCE_PORT + slots[i]);
         capture.length = alb_roce_encode(&roce, capture.bytes);
         alb_cm_encode(&message, capture.bytes + capture.length);
         capture.length += ALB_MAD_BYTES + ALB_ICRC_BYTES;
