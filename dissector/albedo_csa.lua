@@ -677,6 +677,13 @@ end
 local udp_ports = DissectorTable.get("udp.port")
 local roce = udp_ports:get_dissector(ROCE_PORT)
 
+-- Returns the bytes that are the other dissector's. Where that finds a packet malformed it says so in the tree, and to
+-- its caller by an error.
+local function call(dissector, tvb, pinfo, tree)
+    local is_whole, bytes = pcall(dissector.call, dissector, tvb, pinfo, tree)
+    return is_whole and bytes or tvb:captured_len()
+end
+
 -- ---- the whole ------------------------------------------------------------------------------------------------------
 
 function csa.dissector(tvb, pinfo, tree)
@@ -711,7 +718,7 @@ end
 local function dissect_mad(pinfo, tree)
     local payload = innermost(udp_payload)
     local to_qpn_1 = payload:sub(1, 5) .. "\0\0\1" .. payload:sub(9)
-    roce:call(ByteArray.new(to_qpn_1, true):tvb("as if to QPN 1"), pinfo, tree)
+    call(roce, ByteArray.new(to_qpn_1, true):tvb("as if to QPN 1"), pinfo, tree)
 end
 
 -- Wireshark gives no packets here that the capture holds in part only.
@@ -750,10 +757,10 @@ end
 function slots.dissector(tvb, pinfo, tree)
     local other = others[pinfo.match_uint]
     if is_ours(tvb) or (not other and is_roce(tvb, pinfo.dst_port)) then
-        roce:call(tvb, pinfo, tree)
+        call(roce, tvb, pinfo, tree)
         return tvb:captured_len()
     end
-    return other and other:call(tvb, pinfo, tree) or 0
+    return other and call(other, tvb, pinfo, tree) or 0
 end
 
 if roce then

@@ -638,6 +638,17 @@ static void not_csa(void)
     }
 }
 
+// RoCE that ends within its DETH, which is C's to find.
+static void cut_short(void)
+{
+    const struct alb_roce roce = {.opcode = ALB_UD_SEND_ONLY, .dest_qpn = 1 << 16 | 2, .qkey = ALB_CSA_QKEY};
+    capture.number++;
+    capture.port = ALB_ROCE_PORT + 1;
+    capture.length = alb_roce_encode(&roce, capture.bytes) - 4;
+    write_datagram();
+    printf("%u cut\n", capture.number);
+}
+
 // A message of the connection manager, which is MAD as if it went to QPN 1. Some slots' ports are registered to others.
 static void management(void)
 {
@@ -675,6 +686,7 @@ int main(int argc, char **argv)
     nonsense();
     foreign();
     not_csa();
+    cut_short();
     management();
     for (unsigned type = 0; type <= UINT8_MAX; type++)
         alb_assert(capture.has_type[type] == (alb_csa_type_name((uint8_t)type) != NULL));

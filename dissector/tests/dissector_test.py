@@ -97,7 +97,12 @@ class Shown(unittest.TestCase):
     def test_nonsense_is_marked_and_nothing_else(self):
         self.assertEqual(self.packets_filtered("albedo_csa.bad"), self.packets_that_are("bad"))
         malformed = self.packets_filtered("_ws.malformed || _ws.lua.error || _ws.expert.severity == error")
-        self.assertEqual(malformed, self.packets_that_are("bad"))
+        self.assertEqual(malformed, self.packets_that_are("bad") | self.packets_that_are("cut"))
+
+    def test_what_others_find_malformed_is_no_error_of_the_script(self):
+        self.assertTrue(self.packets_that_are("cut"))
+        self.assertLessEqual(self.packets_that_are("cut"), self.packets_filtered("_ws.malformed"))
+        self.assertEqual(self.packets_filtered("_ws.lua.error"), set())
 
     def test_damage_is_marked_where_icrcs_are_checked(self):
         checked = ("-o", "albedo_csa.check_icrc:TRUE")
