@@ -715,7 +715,10 @@ local function is_for(index, key)
 end
 
 -- The connection manager says what others say to QPN 1, and by that Wireshark knows a MAD.
-local function dissect_mad(pinfo, tree)
+local function dissect_mad(tvb, pinfo, tree)
+    if csa.prefs.check_icrc then
+        check_icrc(tree:add(slots, tvb(), "For the connection manager of a slot"))
+    end
     local payload = innermost(udp_payload)
     local to_qpn_1 = payload:sub(1, 5) .. "\0\0\1" .. payload:sub(9)
     call(roce, ByteArray.new(to_qpn_1, true):tvb("as if to QPN 1"), pinfo, tree)
@@ -729,7 +732,7 @@ csa:register_heuristic("infiniband.payload", function(tvb, pinfo, tree)
     end
     local is_mad = roce and tvb:len() == MAD_BYTES and is_for(CM_QPN_INDEX, CM_QKEY)
     if is_mad then
-        dissect_mad(pinfo, tree)
+        dissect_mad(tvb, pinfo, tree)
     end
     return is_csa or is_mad or false
 end)

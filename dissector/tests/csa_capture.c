@@ -101,12 +101,11 @@ static void write_datagram(void)
     fwrite(capture.bytes, capture.length, 1, capture.file);
 }
 
-static void end(void)
+// With the ICRC behind it.
+static void write_sealed(void)
 {
     struct alb_icrc_flow flow = {0};
     struct alb_endpoint from = {.port = 40000}, to = {.port = capture.port};
-    alb_csa_set_pad(capture.bytes, alb_roce_pad(capture.length));
-    place();
     capture.length += ALB_ICRC_BYTES;
     alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::1" : "10.0.0.1", &from.addr));
     alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::2" : "10.0.0.2", &to.addr));
@@ -116,6 +115,13 @@ static void end(void)
     struct alb_burst burst = {.peer = to, .segment_count = 1, .segment_bytes = capture.length};
     alb_icrc_seal(&flow, &tx, &burst, &from, ALB_ICRC_IDENT_ONES);
     write_datagram();
+}
+
+static void end(void)
+{
+    alb_csa_set_pad(capture.bytes, alb_roce_pad(capture.length));
+    place();
+    write_sealed();
 }
 
 // ---- frames ---------------------------------------------------------------------------------------------------------
@@ -665,8 +671,8 @@ static void management(void)
         capture.port = (uint16_t)(ALB_ROCE_PORT + slots[i]);
         capture.length = alb_roce_encode(&roce, capture.bytes);
         alb_cm_encode(&message, capture.bytes + capture.length);
-        capture.length += ALB_MAD_BYTES + ALB_ICRC_BYTES;
-        write_datagram();
+        capture.length += ALB_MAD_BYTES;
+        write_sealed();
         printf("%u cm\n", capture.number);
     }
 }
