@@ -15,9 +15,10 @@ local ROCE_PORT = 4791 -- that of slot 0
 local SLOT_PORT_FIRST, SLOT_PORT_LAST = ROCE_PORT + 1, ROCE_PORT + 255 -- the other slots'
 local OPCODE, QPN_INDEX, QKEY = 0x64, 2, 0x00435341
 local CM_QPN_INDEX, CM_QKEY, MAD_BYTES = 3, 0x80010000, 256
-local READ, TXN_END = 6, 11
+local READ, WRITE_IMM, TXN_END = 6, 5, 11
 local HEADER_BYTES, ENTRY_BYTES, COOKIE_BYTES = 20, 20, 16
-local BITMAP_WORDS, ENTRIES, COMPARE_BYTES = 32, 64, 32
+local BITMAP_WORDS, ENTRIES = 32, 64
+local PROPOSAL_BYTES, COMPARES, COMPARE_BYTES = 64, 8, 32
 
 local TYPES = {
     [0x01] = "REQUEST", [0x02] = "RESPONSE", [0x03] = "DATAGRAM", [0x10] = "REPORT", [0x11] = "PATHS",
@@ -172,6 +173,7 @@ csa.prefs.check_icrc = Pref.bool("Check the ICRC", false, "Whether the invariant
 local bth_opcode = Field.new("infiniband.bth.opcode")
 local bth_dest_qpn = Field.new("infiniband.bth.destqp")
 local bth_pad = Field.new("infiniband.bth.padcnt")
+local bth_version = Field.new("infiniband.bth.tver")
 local bth_psn = Field.new("infiniband.bth.psn")
 local deth_qkey = Field.new("infiniband.deth.q_key")
 local deth_src_qpn = Field.new("infiniband.deth.srcqp")
@@ -203,6 +205,7 @@ local OP_FIELDS = {
     [16] = {{"request_psn", 4}},
     [17] = {{"request_psn", 4}, {"original", 8}},
 }
+local SINGLE_PAYLOAD = {[6] = 0, [7] = 0, [8] = 0, [9] = 8, [17] = 0} -- of what is one segment
 local REFLECT_FIELDS = {{"txn.initiator", 8}, {"txn.number", 8}, {"txn.digest", 16}, {"txn.low_water", 8}}
 local DATAGRAM_FIELDS = {[1] = {}, [2] = {{"imm", 4}}}
 
@@ -244,7 +247,7 @@ local function add_payload(tree, tvb, at, bytes)
 end
 
 -- The functions for a kind of frame get what there is from at to the packet's end. They return the bytes of the frame
--- and a line about it; nil if it does not make sense.
+-- and a line about it; nil if it does not make sense, and an engine would drop it and the rest of the packet.
 
 local function datagram(tree, tvb, at, left)
     local list = DATAGRAM_FIELDS[tvb(at + 1, 1):uint()]
@@ -277,21 +280,11 @@ local function add_fixed(tree, tvb, at)
     tree:add(names.total_bytes, tvb(at + 16, 4))
 end
 
--- The words that a proposal compares, as many as there are.
-local function add_compares(tree, tvb, at, past)
-    local count = tvb(at + 61, 1):uint()
-    for word = at + 64, past - COMPARE_BYTES, COMPARE_BYTES do
-        if count > 0 then
-            add_fields(tree, tvb, word, {{"txn.compare.va", 8}, {"txn.compare.rkey", 4}})
-            add_fields(tree, tvb, word + 16, {{"txn.compare.expected", 8}, {"txn.compare.mask", 8}})
-        end
-        count = count - 1
-    end
-end
-
--- The payload of TXN_END.
+-- The payload of TXN_END. One that is none ends the queue pair, and not the packet.
 local function add_proposal(tree, tvb, at, bytes)
-    if bytes < 64 then
+    local compares = bytes >= PROPOSAL_BYTES and tvb(at + 61, 1):uint()
+    if not compares or compares > COMPARES or bytes ~= PROPOSAL_BYTES + COMPARE_BYTES * compares then
+        tree:add_proto_expert_info(bad, "The proposal contradicts its length")
         return
     end
     add_fields(tree, tvb, at, {{"txn.initiator", 8}, {"txn.number", 8}, {"txn.low_water", 8}, {"txn.digest", 16},
@@ -300,7 +293,21 @@ local function add_proposal(tree, tvb, at, bytes)
     tree:add(names["txn.in_place"], tvb(at + 60, 1))
     tree:add(names["txn.notify"], tvb(at + 60, 1))
     tree:add(names["txn.solicited"], tvb(at + 60, 1))
-    add_compares(tree, tvb, at, at + bytes)
+    for word = at + PROPOSAL_BYTES, at + bytes - COMPARE_BYTES, COMPARE_BYTES do
+        add_fields(tree, tvb, word, {{"txn.compare.va", 8}, {"txn.compare.rkey", 4}})
+        add_fields(tree, tvb, word + 16, {{"txn.compare.expected", 8}, {"txn.compare.mask", 8}})
+    end
+end
+
+-- The payload lies within the message, and what has none has none.
+local function is_geometry_good(op, is_last, index, payload, total)
+    if SINGLE_PAYLOAD[op] then
+        return is_last and index == 0 and payload == SINGLE_PAYLOAD[op]
+    end
+    if is_last then
+        return index == 0 and payload == total or index > 0 and payload > 0 and payload < total
+    end
+    return payload > 0 and payload % 4 == 0 and (index + 1) * payload < total
 end
 
 local function segment(tree, tvb, at, left)
@@ -317,6 +324,9 @@ local function segment(tree, tvb, at, left)
         return nil
     end
     add_fixed(tree, tvb, at)
+    if not is_geometry_good(op, is_last, index, payload, total) or reflects and not (is_last and op <= WRITE_IMM) then
+        return nil
+    end
     tree:add(names.message_psn, (psn - index) % 0x1000000):set_generated()
     local past = at + 20
     if has_srqn then
@@ -533,18 +543,20 @@ local function trimmed(tree, tvb, at, left)
 end
 
 local function txn(tree, tvb, at, left)
-    if left < 40 then
+    local command = COMMANDS[tvb(at + 1, 1):uint()]
+    if left < 40 or not command then
         return nil
     end
     tree:add(names["txn.command"], tvb(at + 1, 1))
     tree:add(names.dest_qpn, tvb(at + 4, 3))
     add_fields(tree, tvb, at + 8, {{"txn.initiator", 8}, {"txn.number", 8}, {"txn.keeper", 8}, {"txn.low_water", 8}})
-    return 40, string.format("TXN %s QP=0x%06x number=%s", COMMANDS[tvb(at + 1, 1):uint()] or "?",
-                             tvb(at + 4, 3):uint(), tostring(tvb(at + 16, 8):uint64()))
+    return 40, string.format("TXN %s QP=0x%06x number=%s", command, tvb(at + 4, 3):uint(),
+                             tostring(tvb(at + 16, 8):uint64()))
 end
 
 local function verdict(tree, tvb, at, left)
-    if left < 80 then
+    local state = VERDICTS[tvb(at + 1, 1):uint()]
+    if left < 80 or not state then
         return nil
     end
     tree:add(names["verdict.state"], tvb(at + 1, 1))
@@ -554,7 +566,7 @@ local function verdict(tree, tvb, at, left)
                                    {"verdict.placed", 8}, {"verdict.decided", 8}, {"verdict.visible", 8},
                                    {"verdict.now", 8}})
     local reason = tvb(at + 2, 1):uint()
-    return 80, string.format("VERDICT %s%s QP=0x%06x number=%s", VERDICTS[tvb(at + 1, 1):uint()] or "?",
+    return 80, string.format("VERDICT %s%s QP=0x%06x number=%s", state,
                              reason > 0 and " (" .. (VERDICT_REASONS[reason] or reason) .. ")" or "",
                              tvb(at + 4, 3):uint(), tostring(tvb(at + 16, 8):uint64()))
 end
@@ -585,6 +597,12 @@ local function add_header(tree, tvb)
     tree:add(names.sequence, sequence.value):set_generated()
 end
 
+-- False: another version, or a key; or an outside or an epoch that no engine's packet has. past: where the pad begins.
+local function is_header_good(tvb, past)
+    return bth_version().value == 0 and deth_src_qpn().value % 65536 == QPN_INDEX and tvb(0, 1):uint() == 0x10 and
+           tvb(1, 3):uint() == 0 and tvb(4, 4):uint() ~= 0 and tvb:len() % 4 == 0 and past >= HEADER_BYTES
+end
+
 -- Adds the frames; returns a line for each.
 local function add_frames(tree, tvb, past)
     local at, lines = HEADER_BYTES, {}
@@ -599,7 +617,8 @@ local function add_frames(tree, tvb, past)
         if dissect and left >= 4 then
             bytes, line = dissect(node, tvb, at, left)
         end
-        if not bytes then
+        local zeros = bytes and bytes < left and -bytes % 4 or 0
+        if not bytes or bytes + zeros > left then
             node:add_proto_expert_info(bad)
             lines[#lines + 1] = "[bad frame]"
             break
@@ -607,7 +626,7 @@ local function add_frames(tree, tvb, past)
         node:set_len(bytes)
         node:set_text(line)
         lines[#lines + 1] = line
-        at = at + bytes + (at + bytes < past and -bytes % 4 or 0)
+        at = at + bytes + zeros
     end
     return lines
 end
@@ -697,11 +716,12 @@ function csa.dissector(tvb, pinfo, tree)
     if csa.prefs.check_icrc then
         check_icrc(node)
     end
-    if tvb(0, 1):uint() ~= 0x10 or tvb(1, 3):uint() ~= 0 then -- another version, or a key: the rest is unknown
+    local past = tvb:len() - bth_pad().value
+    if not is_header_good(tvb, past) then
         node:add_proto_expert_info(bad)
         return tvb:len()
     end
-    local lines = add_frames(node, tvb, tvb:len() - bth_pad().value)
+    local lines = add_frames(node, tvb, past)
     node:append_text(string.format(", path %d, sequence %d", tvb(16, 1):uint(), bth_psn().value))
     pinfo.cols.info = string.format("path %d seq %d: %s", tvb(16, 1):uint(), bth_psn().value, table.concat(lines, ", "))
     return tvb:len()
