@@ -36,14 +36,21 @@ void alb_door_unlock(struct alb_door_context *context)
     alb_device_unlock(context->device);
 }
 
+// The last of so many first. One that the caller kept before stays with it.
+static void give_first(const struct alb_door_locks *locks, uint32_t count)
+{
+    for (; count > 0; count--)
+        if (!alb_spinlock_is_kept(locks->of[count - 1]))
+            alb_spinlock_give(locks->of[count - 1]);
+}
+
 // The first of them that is taken by another thread; NULL: all are ours.
 static const struct alb_spinlock *try_all(const struct alb_door_locks *locks)
 {
     for (uint32_t i = 0; i < locks->count; i++) {
-        if (alb_spinlock_try(locks->of[i]))
+        if (alb_spinlock_is_kept(locks->of[i]) || alb_spinlock_try(locks->of[i]))
             continue;
-        for (uint32_t taken = i; taken > 0; taken--)
-            alb_spinlock_give(locks->of[taken - 1]);
+        give_first(locks, i);
         return locks->of[i];
     }
     return NULL;
@@ -63,8 +70,7 @@ void alb_door_lock_with(struct alb_door_context *context, const struct alb_door_
 
 void alb_door_unlock_with(struct alb_door_context *context, const struct alb_door_locks *locks)
 {
-    for (uint32_t i = 0; i < locks->count; i++)
-        alb_spinlock_give(locks->of[i]);
+    give_first(locks, locks->count);
     alb_device_unlock(context->device);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_create_cq_ex(3): completions read field by field, with timestamps. Between ibv_start_poll and ibv_end_poll the
-// thread holds the queue's poll lock. What it reads is a copy, since the completion is polled as soon as it is shown:
-// programs post the next request between the two, into the place that this one had.
+// thread keeps the queue's poll lock. What it reads is a copy, since the completion is polled as soon as it is shown:
+// programs post the next request between the two, into the place that this one had, or destroy the queue pair that it
+// is of, and the completions behind it with that.
 #include "plugins/verbs/door.h"
 #include "plugins/verbs/race_detector.h"
 
@@ -46,6 +47,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
     }
     if (error)
         alb_spinlock_give(&cq->poll_lock);
+    else
+        alb_spinlock_keep(&cq->poll_lock);
     return error;
 }
 
@@ -56,7 +59,7 @@ static int next_poll(struct ibv_cq_ex *ex)
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-    alb_spinlock_give(&door_cq(ex)->poll_lock);
+    alb_spinlock_give_kept(&door_cq(ex)->poll_lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)

@@ -146,7 +146,8 @@ static inline void alb_door_locks_add(struct alb_door_locks *locks, struct alb_s
     locks->of[locks->count++] = lock;
 }
 
-// Takes the token and the locks, all of them at once: a thread that has one may wait for the token meanwhile.
+// Takes the token and the locks, all of them at once: a thread that has one may wait for the token meanwhile. What the
+// caller keeps, between ibv_start_poll and ibv_end_poll, it has already.
 void alb_door_lock_with(struct alb_door_context *context, const struct alb_door_locks *locks);
 void alb_door_unlock_with(struct alb_door_context *context, const struct alb_door_locks *locks);
 

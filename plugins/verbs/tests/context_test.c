@@ -151,13 +151,43 @@ static void close_device__leftovers(void **state)
     assert_int_equal(ibv_close_device(context), 0);
 }
 
+// Also while the thread looks at a completion: nothing ends its look.
+static void close_device__between_start_poll_and_end_poll(void **state)
+{
+    struct ibv_context *context = open_first();
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_cq_init_attr_ex cq_init = {.cqe = 8};
+    struct ibv_cq_ex *ex = ibv_create_cq_ex(context, &cq_init);
+    struct ibv_cq *cq = ibv_cq_ex_to_cq(ex);
+    struct ibv_qp_init_attr qp_init = {
+        .send_cq = cq, .recv_cq = cq, .cap = {.max_recv_wr = 4, .max_recv_sge = 1}, .qp_type = IBV_QPT_RC};
+    struct ibv_qp *qp = ibv_create_qp(pd, &qp_init);
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1}, error = {.qp_state = IBV_QPS_ERR};
+    struct ibv_recv_wr wr = {.wr_id = 1}, *bad;
+    struct ibv_poll_cq_attr attr = {0};
+    int mask = IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
+    assert_int_equal(ibv_modify_qp(qp, &init, mask), 0);
+    assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+    assert_int_equal(ibv_modify_qp(qp, &error, IBV_QP_STATE), 0);
+    alarm(60); // a deadlock ends the test
+    assert_int_equal(ibv_start_poll(ex, &attr), 0);
+    assert_int_equal(ex->status, IBV_WC_WR_FLUSH_ERR);
+    assert_int_equal(ibv_close_device(context), 0);
+    alarm(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(get_device_list__all),  cmocka_unit_test(get_device_list__those_chosen),
-        cmocka_unit_test(open_device__each),     cmocka_unit_test(get_device_guid__stable_and_local),
-        cmocka_unit_test(open_device__tables),   cmocka_unit_test(open_device__twice),
-        cmocka_unit_test(open_device__nonsense), cmocka_unit_test(close_device__leftovers),
+        cmocka_unit_test(get_device_list__all),
+        cmocka_unit_test(get_device_list__those_chosen),
+        cmocka_unit_test(open_device__each),
+        cmocka_unit_test(get_device_guid__stable_and_local),
+        cmocka_unit_test(open_device__tables),
+        cmocka_unit_test(open_device__twice),
+        cmocka_unit_test(open_device__nonsense),
+        cmocka_unit_test(close_device__leftovers),
+        cmocka_unit_test(close_device__between_start_poll_and_end_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -331,6 +331,80 @@ static void cq_ex__verbs_while_another_thread_waits_for_the_queue(void **state)
     f->cq = plain;
 }
 
+static void *polls(void *argument)
+{
+    struct other *other = argument;
+    struct ibv_wc wc[8];
+    other->error = ibv_poll_cq(other->cq, 8, wc);
+    return NULL;
+}
+
+// A queue pair in error with so many receives, numbered from wr_id on, that have been flushed.
+static struct ibv_qp *flushed_qp(struct fixture *f, uint64_t wr_id, int count)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_RC);
+    fixture_to_init(qp);
+    for (int i = 0; i < count; i++)
+        fixture_post_recv(f, qp, wr_id + (uint64_t)i, 0, 1);
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    return qp;
+}
+
+// The thread that looks at a completion has the queue to itself already. What it takes away is not shown any more, and
+// the rest goes on belonging to it until ibv_end_poll.
+static void use_verbs_in_a_batch(struct fixture *f, struct ibv_cq_ex *ex)
+{
+    struct ibv_poll_cq_attr attr = {0};
+    struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+    struct ibv_qp *a = flushed_qp(f, 10, 2), *b = flushed_qp(f, 20, 2), *c = flushed_qp(f, 30, 2);
+    struct other other = {.cq = f->cq, .error = -1};
+    uint32_t a_number = a->qp_num;
+    pthread_t thread;
+    alarm(60); // a deadlock ends the test
+    assert_int_equal(ibv_start_poll(ex, &attr), 0);
+    assert_int_equal(ex->wr_id, 10);
+    assert_int_equal(ibv_resize_cq(f->cq, 100), 0);
+    assert_int_equal(ibv_modify_qp(a, &reset, IBV_QP_STATE), 0);
+    assert_int_equal(ibv_destroy_qp(a), 0);
+    assert_int_equal(ibv_wc_read_qp_num(ex), a_number);
+    assert_int_equal(ibv_next_poll(ex), 0);
+    assert_int_equal(ex->wr_id, 20);
+    assert_int_equal(ibv_destroy_qp(b), 0);
+    assert_int_equal(pthread_create(&thread, NULL, polls, &other), 0);
+    usleep(20 * 1000); // so that it waits
+    assert_int_equal(ibv_next_poll(ex), 0);
+    assert_int_equal(ex->wr_id, 30);
+    assert_int_equal(ibv_next_poll(ex), 0);
+    assert_int_equal(ex->wr_id, 31);
+    assert_int_equal(ibv_next_poll(ex), ENOENT);
+    ibv_end_poll(ex);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(other.error, 0);
+    assert_int_equal(ibv_destroy_qp(c), 0);
+    alarm(0);
+}
+
+static void cq_ex__verbs_by_the_thread_that_looks(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_cq *plain = f->cq;
+    for (uint32_t flags = 0; flags <= IBV_CREATE_CQ_ATTR_SINGLE_THREADED; flags++) {
+        struct ibv_cq_init_attr_ex init = {
+            .cqe = 32,
+            .wc_flags = IBV_WC_EX_WITH_QP_NUM,
+            .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+            .flags = flags,
+        };
+        struct ibv_cq_ex *ex = ibv_create_cq_ex(f->context, &init);
+        assert_non_null(ex);
+        f->cq = ibv_cq_ex_to_cq(ex);
+        use_verbs_in_a_batch(f, ex);
+        assert_int_equal(ibv_destroy_cq(f->cq), 0);
+    }
+    f->cq = plain;
+}
+
 static void assert_ex_refused(struct fixture *f, struct ibv_cq_init_attr_ex init, int error)
 {
     errno = 0;
@@ -382,6 +456,7 @@ int main(void)
         FIXTURE_TEST(cq_ex__end_poll_consumes),
         FIXTURE_TEST(cq_ex__a_shown_completion_has_given_its_place_back),
         FIXTURE_TEST(cq_ex__verbs_while_another_thread_waits_for_the_queue),
+        FIXTURE_TEST(cq_ex__verbs_by_the_thread_that_looks),
         FIXTURE_TEST(create_cq_ex__arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
