@@ -127,5 +127,5 @@ int alb_door_ah_release(struct alb_door_ah *ah)
 
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
-    return ah ? alb_door_ah_release(alb_door_ah(ah)) : EINVAL;
+    return alb_door_answer(ah ? alb_door_ah_release(alb_door_ah(ah)) : EINVAL);
 }

@@ -63,7 +63,7 @@ int alb_door_channel_release(struct alb_door_channel *channel)
 int ibv_destroy_comp_channel(struct ibv_comp_channel *outer)
 {
     if (!outer)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     struct ibv_context *context = outer->context;
     if (alb_door_is_forked(alb_door_context(context)))
         return 0;

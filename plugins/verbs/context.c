@@ -189,12 +189,12 @@ static void destroy_leftovers(struct alb_door_context *context)
 int ibv_close_device(struct ibv_context *outer)
 {
     if (!outer)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     struct alb_door_context *context = alb_door_context(outer);
     if (alb_door_is_forked(context))
         return 0;
     if (alb_door_is_validating(context)) // its thread would wait for itself
-        return EDEADLK;
+        return alb_door_refuse(EDEADLK);
     alb_door_fork_remove(context);
     destroy_leftovers(context);
     alb_door_validators_stop(context);

@@ -135,32 +135,32 @@ static void wait_for_handlers(struct alb_door_cq *cq)
 int ibv_destroy_cq(struct ibv_cq *outer)
 {
     if (!outer)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     struct alb_door_cq *cq = alb_door_cq(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
     if (is_used(cq))
         return alb_door_refuse(EBUSY);
     wait_for_handlers(cq);
-    return alb_door_cq_release(cq);
+    return alb_door_answer(alb_door_cq_release(cq));
 }
 
 int ibv_resize_cq(struct ibv_cq *outer, int entries)
 {
     if (!outer || entries <= 0)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     struct alb_door_cq *cq = alb_door_cq(outer);
     struct alb_door_context *context = alb_door_context(outer->context);
     const struct alb_door_locks locks = {.of = {&cq->poll_lock}, .count = 1};
     if (alb_door_is_forked(context))
-        return ENODEV;
+        return alb_door_refuse(ENODEV);
     alb_door_lock_with(context, &locks);
     alb_device_catch_up(context->device); // what was posted before counts: it may need the room that is given up
     int error = alb_cq_resize(cq->engine_cq, (uint32_t)entries);
     if (!error)
         outer->cqe = (int)alb_cq_entries(cq->engine_cq);
     alb_door_unlock_with(context, &locks);
-    return error;
+    return alb_door_answer(error);
 }
 
 static void copy_wc(struct ibv_wc *to, const struct alb_wc *from)

@@ -176,6 +176,12 @@ static inline int alb_door_refuse(int error)
     return error;
 }
 
+// What a call ends with: as above, or 0, which leaves errno alone.
+static inline int alb_door_answer(int error)
+{
+    return error ? alb_door_refuse(error) : 0;
+}
+
 int alb_door_qp_release(struct alb_door_qp *qp);
 int alb_door_mw_release(struct alb_door_mw *mw);
 int alb_door_ah_release(struct alb_door_ah *ah);

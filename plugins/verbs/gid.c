@@ -39,28 +39,28 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 {
     struct ibv_gid_entry all;
     if (!context || !entry || flags || port != ALB_DOOR_PORT || index >= ALB_DOOR_GIDS)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     const struct alb_addr *gid = gid_at(context, index);
     if (!gid)
-        return ENODATA;
+        return alb_door_refuse(ENODATA);
     fill_entry(context, index, gid, &all);
     memset(entry, 0, entry_size);
     memcpy(entry, &all, ALB_MIN(entry_size, sizeof(all)));
     return 0;
 }
 
-// Only the entries that hold a GID; a negative errno.
+// Only the entries that hold a GID. Here the errno that is returned is negative.
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
                              uint32_t flags, size_t entry_size)
 {
     const struct alb_addr *gid;
     size_t count = 0;
     if (!context || flags || entry_size < sizeof(struct ibv_gid_entry))
-        return -EINVAL;
+        return -alb_door_refuse(EINVAL);
     while (gid_at(context, (uint32_t)count))
         count++;
     if (count > max_entries || (count > 0 && !entries))
-        return -EINVAL;
+        return -alb_door_refuse(EINVAL);
     for (uint32_t i = 0; i < count && (gid = gid_at(context, i)); i++) {
         struct ibv_gid_entry *entry = (struct ibv_gid_entry *)((char *)entries + i * entry_size);
         memset(entry, 0, entry_size);

@@ -13,6 +13,7 @@ void *alb_later_refuse_pointer(void);
 
 int alb_later_refuse(void)
 {
+    errno = EOPNOTSUPP;
     return EOPNOTSUPP;
 }
 

@@ -18,7 +18,9 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
     struct alb_addr group;
     int error = begin(qp, gid, &group);
     (void)lid;
-    return error ? error : alb_device_attach(alb_door_context(qp->context)->device, alb_door_qp(qp)->engine_qp, &group);
+    if (!error)
+        error = alb_device_attach(alb_door_context(qp->context)->device, alb_door_qp(qp)->engine_qp, &group);
+    return alb_door_answer(error);
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
@@ -26,5 +28,7 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
     struct alb_addr group;
     int error = begin(qp, gid, &group);
     (void)lid;
-    return error ? error : alb_device_detach(alb_door_context(qp->context)->device, alb_door_qp(qp)->engine_qp, &group);
+    if (!error)
+        error = alb_device_detach(alb_door_context(qp->context)->device, alb_door_qp(qp)->engine_qp, &group);
+    return alb_door_answer(error);
 }

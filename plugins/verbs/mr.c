@@ -153,7 +153,7 @@ int alb_door_mr_release(struct alb_door_mr *mr)
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-    return mr ? alb_door_mr_release(alb_door_mr(mr)) : EINVAL;
+    return alb_door_answer(mr ? alb_door_mr_release(alb_door_mr(mr)) : EINVAL);
 }
 
 // What ibv_rereg_mr is asked for, with everything that stays as it is.

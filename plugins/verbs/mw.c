@@ -46,7 +46,7 @@ int alb_door_mw_release(struct alb_door_mw *mw)
 
 static int dealloc_mw(struct ibv_mw *mw)
 {
-    return alb_door_mw_release(alb_door_mw(mw));
+    return alb_door_answer(alb_door_mw_release(alb_door_mw(mw)));
 }
 
 struct alb_mw_bind alb_door_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey)

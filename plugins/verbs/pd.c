@@ -59,11 +59,11 @@ int alb_door_pd_release(struct alb_door_pd *pd)
 int ibv_dealloc_pd(struct ibv_pd *outer)
 {
     if (!outer)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     struct alb_door_pd *pd = alb_door_pd(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
-    return atomic_load(&pd->refs) > 0 ? alb_door_refuse(EBUSY) : alb_door_pd_release(pd);
+    return alb_door_answer(atomic_load(&pd->refs) > 0 ? EBUSY : alb_door_pd_release(pd));
 }
 
 static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)

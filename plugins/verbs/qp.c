@@ -61,13 +61,13 @@ int ibv_modify_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask)
 {
     struct alb_qp_attr engine;
     if (!outer || !attr)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     int error = alb_door_qp_attr_from(alb_door_context(outer->context), attr, mask, &engine);
     if (!error)
         error = modify(alb_door_qp(outer), &engine, mask);
     if (!error && mask & IBV_QP_STATE)
         __atomic_store_n(&outer->state, attr->qp_state, __ATOMIC_RELAXED); // other threads may do the same
-    return error;
+    return alb_door_answer(error);
 }
 
 int ibv_query_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
@@ -75,13 +75,13 @@ int ibv_query_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask, struc
     struct alb_qp_attr engine;
     struct alb_qp_init engine_init;
     if (!outer || !attr || !init)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     (void)mask; // a hint: everything is filled in
     struct alb_door_qp *qp = alb_door_qp(outer);
     struct alb_door_context *context = alb_door_context(outer->context);
     int error = alb_door_lock(context);
     if (error)
-        return error;
+        return alb_door_refuse(error);
     alb_qp_query(qp->engine_qp, &engine, &engine_init);
     alb_door_unlock(context);
 

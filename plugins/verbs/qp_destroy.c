@@ -139,7 +139,7 @@ static bool is_in_a_group(struct alb_door_qp *qp)
 int ibv_destroy_qp(struct ibv_qp *outer)
 {
     if (!outer)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     struct alb_door_qp *qp = alb_door_qp(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;

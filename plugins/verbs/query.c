@@ -87,7 +87,7 @@ static void fill_device(struct ibv_context *context, struct ibv_device_attr *att
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     if (!context || !attr)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     fill_device(context, attr);
     return 0;
 }
@@ -98,7 +98,7 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 {
     struct ibv_device_attr_ex all = {0};
     if (!attr || attr_size < sizeof(attr->orig_attr) || (input && input->comp_mask))
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     fill_device(context, &all.orig_attr);
     all.completion_timestamp_mask = UINT64_MAX;
     all.hca_core_clock = 1000 * 1000; // kHz: timestamps count nanoseconds
@@ -134,7 +134,7 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 {
     struct ibv_port_attr all;
     if (!attr || port != ALB_DOOR_PORT)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     fill_port(alb_door_context(context), &all);
     memset(attr, 0, attr_size);
     memcpy(attr, &all, ALB_MIN(attr_size, sizeof(all)));
@@ -146,7 +146,9 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
     const size_t compat_size = offsetof(struct ibv_port_attr, port_cap_flags2);
-    return context ? query_port(context, port, (struct ibv_port_attr *)attr, compat_size) : EINVAL;
+    if (!context)
+        return alb_door_refuse(EINVAL);
+    return query_port(context, port, (struct ibv_port_attr *)attr, compat_size);
 }
 
 // Of releases later than the <infiniband/verbs.h> that this may be built with.
@@ -156,7 +158,7 @@ int alb_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *s
 int alb_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
 {
     if (!context || !speed || port != ALB_DOOR_PORT)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     *speed = PORT_SPEED_EXPLICIT;
     return 0;
 }
@@ -186,7 +188,7 @@ static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 {
     (void)context;
     if (!values || values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
         clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
     return 0;

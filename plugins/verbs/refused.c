@@ -63,12 +63,12 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 // Enhanced connection establishment negotiates vendors' extensions; there are none.
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-    return qp && ece ? EOPNOTSUPP : EINVAL;
+    return alb_door_refuse(qp && ece ? EOPNOTSUPP : EINVAL);
 }
 
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-    return qp && ece ? EOPNOTSUPP : EINVAL;
+    return alb_door_refuse(qp && ece ? EOPNOTSUPP : EINVAL);
 }
 
 // 0: a reader may not poll inside a message. Its last bytes come last, but the order within a segment is memcpy's.
@@ -88,5 +88,5 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
     (void)attr;
     (void)mac;
     (void)vid;
-    return -EOPNOTSUPP;
+    return -alb_door_refuse(EOPNOTSUPP);
 }

@@ -98,7 +98,7 @@ static int get_srq_num(struct ibv_srq *outer, uint32_t *number)
 {
     struct alb_door_srq *srq = alb_door_srq(outer);
     if (!srq->xrcd || !number)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     *number = alb_srq_number(srq->engine_srq);
     return 0;
 }
@@ -124,7 +124,7 @@ static int destroy_once_handled(struct alb_door_srq *srq)
         alb_device_lock(context->device);
         if (alb_srq_is_used(srq->engine_srq)) {
             alb_door_unlock(context);
-            return alb_door_refuse(EBUSY);
+            return EBUSY;
         }
         uint32_t delivered = alb_door_notices_forget(outer->context, srq->notices, ALB_DOOR_SRQ_NOTICES);
         is_handled = alb_door_is_acknowledged(&outer->mutex, &outer->events_completed, delivered);
@@ -160,45 +160,45 @@ int alb_door_srq_release(struct alb_door_srq *srq)
 int ibv_destroy_srq(struct ibv_srq *outer)
 {
     if (!outer)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     struct alb_door_srq *srq = alb_door_srq(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
     int error = destroy_once_handled(srq);
     if (!error)
         free_srq(srq);
-    return error;
+    return alb_door_answer(error);
 }
 
 int ibv_modify_srq(struct ibv_srq *outer, struct ibv_srq_attr *attr, int mask)
 {
     if (!outer || !attr || mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     if (mask & IBV_SRQ_MAX_WR && attr->max_wr == 0)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     if (mask & IBV_SRQ_LIMIT && attr->srq_limit == UINT32_MAX) // which says below that it stays
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     struct alb_door_srq *srq = alb_door_srq(outer);
     struct alb_door_context *context = alb_door_context(outer->context);
     int error = alb_door_lock(context);
     if (error)
-        return error;
+        return alb_door_refuse(error);
     alb_spinlock_take(&srq->post_lock);
     error = alb_srq_modify(srq->engine_srq, mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0,
                            mask & IBV_SRQ_LIMIT ? attr->srq_limit : UINT32_MAX);
     alb_spinlock_give(&srq->post_lock);
     alb_door_unlock(context);
-    return error;
+    return alb_door_answer(error);
 }
 
 int ibv_query_srq(struct ibv_srq *outer, struct ibv_srq_attr *attr)
 {
     if (!outer || !attr)
-        return EINVAL;
+        return alb_door_refuse(EINVAL);
     struct alb_door_context *context = alb_door_context(outer->context);
     int error = alb_door_lock(context);
     if (error)
-        return error;
+        return alb_door_refuse(error);
     alb_srq_query(alb_door_srq(outer)->engine_srq, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
     alb_door_unlock(context);
     return 0;

@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 static void refused__pointers(void **state)
 {
@@ -55,6 +56,116 @@ static void refused__numbers(void **state)
     assert_int_not_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_RATE_LIMIT), 0);
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
+
+// ---- errno ---------------------------------------------------------------------------------------------------------
+
+// What a call returns, whichever sign it has, is in errno.
+#define SAYS(error, call)                    \
+    do {                                     \
+        errno = 0;                           \
+        assert_int_equal((call), (error));   \
+        assert_int_equal(errno, abs(error)); \
+    } while (0)
+
+static void errno__of_queue_pairs_and_groups(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_UD);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+    struct ibv_qp_init_attr init;
+    struct ibv_ece ece = {0};
+    union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 77}};
+    SAYS(EINVAL, ibv_modify_qp(qp, &attr, IBV_QP_STATE)); // not from RESET
+    SAYS(EINVAL, ibv_modify_qp(qp, &attr, 1 << 30));
+    SAYS(EINVAL, ibv_modify_qp(qp, NULL, 0));
+    SAYS(EINVAL, ibv_query_qp(qp, NULL, 0, &init));
+    SAYS(EINVAL, ibv_attach_mcast(qp, NULL, 0));
+    SAYS(EINVAL, ibv_attach_mcast(qp, &(union ibv_gid){.raw = {1}}, 0)); // no group
+    SAYS(EINVAL, ibv_detach_mcast(qp, &group, 0));                       // it is in none
+    SAYS(EOPNOTSUPP, ibv_query_ece(qp, &ece));
+    SAYS(EOPNOTSUPP, ibv_set_ece(qp, &ece));
+    SAYS(EINVAL, ibv_set_ece(qp, NULL));
+    SAYS(EINVAL, ibv_destroy_qp(NULL));
+    errno = 7;
+    assert_int_equal(ibv_query_qp(qp, &attr, 0, &init), 0);
+    assert_int_equal(errno, 7); // success leaves it alone
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void errno__of_other_queues(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(f->pd, &init);
+    struct ibv_srq_attr attr = {.srq_limit = UINT32_MAX - 1};
+    uint32_t number;
+    SAYS(EINVAL, ibv_resize_cq(f->cq, 0));
+    SAYS(EINVAL, ibv_resize_cq(f->cq, INT32_MAX));
+    SAYS(EINVAL, ibv_destroy_cq(NULL));
+    SAYS(EINVAL, ibv_modify_srq(srq, &attr, 1 << 10));
+    SAYS(EINVAL, ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+    SAYS(EINVAL, ibv_query_srq(srq, NULL));
+    SAYS(EINVAL, ibv_get_srq_num(srq, &number));
+    SAYS(EINVAL, ibv_destroy_srq(NULL));
+    SAYS(EINVAL, ibv_destroy_comp_channel(NULL));
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static void errno__of_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_qp *a = fixture_qp(f, IBV_QPT_RC), *b = fixture_qp(f, IBV_QPT_RC);
+    struct ibv_mw *mw = ibv_alloc_mw(f->pd, IBV_MW_TYPE_1);
+    struct ibv_mw_bind bind = {
+        .wr_id = 5,
+        .send_flags = IBV_SEND_SIGNALED,
+        .bind_info = {
+            .mr = f->mr, .addr = (uintptr_t)f->memory, .length = 8, .mw_access_flags = IBV_ACCESS_REMOTE_READ}};
+    fixture_connect(a, b);
+    assert_int_equal(ibv_bind_mw(a, mw, &bind), 0);
+    assert_int_equal(fixture_wait_for(f->cq, 5).status, IBV_WC_SUCCESS);
+    SAYS(EBUSY, ibv_dereg_mr(f->mr)); // the window is bound to it
+    SAYS(EINVAL, ibv_dereg_mr(NULL));
+    SAYS(EBUSY, ibv_dealloc_pd(f->pd));
+    SAYS(EINVAL, ibv_dealloc_pd(NULL));
+    SAYS(EINVAL, ibv_destroy_ah(NULL));
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+    assert_int_equal(ibv_destroy_qp(a), 0);
+    assert_int_equal(ibv_destroy_qp(b), 0);
+}
+
+static void errno__of_devices_and_ports(void **state)
+{
+    struct fixture *f = *state;
+    struct verbs_context *verbs = verbs_get_ctx(f->context);
+    struct ibv_query_device_ex_input input = {.comp_mask = 1};
+    struct ibv_device_attr_ex device;
+    struct ibv_port_attr port;
+    struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RESERVED};
+    struct ibv_gid_entry entry;
+    struct ibv_ah_attr ah = fixture_ah_attr(f);
+    uint8_t mac[ETHERNET_LL_SIZE];
+    int (*query_speed)(struct ibv_context *, uint32_t, uint64_t *) =
+        (int (*)(struct ibv_context *, uint32_t, uint64_t *))dlvsym(RTLD_DEFAULT, "ibv_query_port_speed",
+                                                                    "IBVERBS_1.16");
+    int (*later)(void) = (int (*)(void))dlvsym(RTLD_DEFAULT, "ibv_read_comp_cntr", "IBVERBS_1.18");
+    assert_true(query_speed && later);
+    SAYS(EINVAL, ibv_query_device(f->context, NULL));
+    SAYS(EINVAL, verbs->query_device_ex(f->context, &input, &device, sizeof(device)));
+    SAYS(EINVAL, ibv_query_port(f->context, 2, &port));
+    SAYS(EINVAL, (ibv_query_port)(NULL, 1, (struct _compat_ibv_port_attr *)&port));
+    SAYS(EINVAL, query_speed(f->context, 2, NULL));
+    SAYS(EINVAL, verbs->query_rt_values(f->context, &values));
+    SAYS(EINVAL, ibv_query_gid_ex(f->context, 1, 1000, &entry, 0));
+    SAYS(ENODATA, ibv_query_gid_ex(f->context, 1, 15, &entry, 0)); // empty
+    SAYS(-EINVAL, ibv_query_gid_table(f->context, &entry, 0, 0));
+    SAYS(-EINVAL, ibv_query_gid_table(f->context, &entry, 1, 1));
+    SAYS(-EOPNOTSUPP, ibv_resolve_eth_l2_from_gid(f->context, &ah, mac, NULL));
+    SAYS(EOPNOTSUPP, later());
+    SAYS(EINVAL, ibv_close_device(NULL));
+}
+
+// ---- names ---------------------------------------------------------------------------------------------------------
 
 // The names that provider libraries import can be found and called.
 static void private_names__by_node(void **state)
@@ -126,6 +237,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(refused__pointers),
         FIXTURE_TEST(refused__numbers),
+        FIXTURE_TEST(errno__of_queue_pairs_and_groups),
+        FIXTURE_TEST(errno__of_other_queues),
+        FIXTURE_TEST(errno__of_memory),
+        FIXTURE_TEST(errno__of_devices_and_ports),
         cmocka_unit_test(private_names__by_node),
         cmocka_unit_test(later_names__refuse),
         FIXTURE_TEST(query_gid_type__as_devinfo_asks),
