@@ -141,10 +141,15 @@ static void notify(struct alb_cq *cq, bool solicited)
 bool alb_cq_push(struct alb_cq *cq, const struct alb_wc *wc, bool solicited, alb_time now)
 {
     if (alb_unlikely(count_of(cq) >= cq->limit)) {
-        if (!atomic_exchange_explicit(&cq->overrun, true, memory_order_relaxed))
+        atomic_store_explicit(&cq->overrun, true, memory_order_relaxed);
+        if (!cq->has_told)
             alb_event_raise(cq->engine, &cq->event, ALB_EVENT_CQ_ERR);
+        cq->has_told = true;
         return false;
     }
+    // Only if it is not so: pollers read what is beside it.
+    if (alb_unlikely(cq->has_told))
+        cq->has_told = false;
     uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
     struct alb_wc *slot = entry(cq, tail);
     *slot = *wc;

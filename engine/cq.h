@@ -13,6 +13,7 @@ struct alb_cq {
     uint32_t refs; // queue pairs that use it, each use counted
     _Atomic bool overrun;
     bool is_silent; // never notifies
+    bool has_told;  // that it has overrun, and has taken nothing since
     struct alb_event_node event;
     struct alb_wc *entries;
     uint32_t capacity;                  // a power of two
@@ -25,8 +26,8 @@ struct alb_cq {
 
 // Appends a completion (its timestamp is set to now) and raises the notification it is armed for. solicited: an
 // unsolicited one leaves a queue that is armed for solicited completions only asleep (errors count as solicited).
-// False: the queue was full; it is then overrun, ALB_EVENT_CQ_ERR is raised, and the caller puts its queue pair into
-// error.
+// False: the queue was full; it is then overrun, ALB_EVENT_CQ_ERR is raised (once until it takes a completion again),
+// and the caller puts its queue pair into error.
 bool alb_cq_push(struct alb_cq *cq, const struct alb_wc *wc, bool solicited, alb_time now);
 // Forgets the queued completions of a queue pair.
 void alb_cq_forget_qp(struct alb_cq *cq, const struct alb_qp *qp);
