@@ -73,7 +73,7 @@ static void fill_capabilities(struct ibv_device_attr *attr)
     attr->atomic_cap = IBV_ATOMIC_HCA;
     attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                              IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-                             IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
+                             IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC | IBV_DEVICE_PORT_ACTIVE_EVENT;
 }
 
 static void fill_device(struct ibv_context *context, struct ibv_device_attr *attr)

@@ -19,7 +19,8 @@ static void query_device__sensible(void **state)
     assert_true(attr.max_mr_size == INT64_MAX); // what `albedo info` can say as well
     assert_true(attr.max_mcast_grp > 0 && attr.max_mcast_qp_attach > 0);
     assert_int_equal(attr.max_total_mcast_qp_attach, attr.max_mcast_grp * attr.max_mcast_qp_attach);
-    assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA); // UCX compares for equality
+    assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA);                 // UCX compares for equality
+    assert_true(attr.device_cap_flags & IBV_DEVICE_PORT_ACTIVE_EVENT); // port__goes_down_and_up hears it
     assert_int_equal(ibv_query_device(f->context, NULL), EINVAL);
     assert_int_equal(ibv_query_device(NULL, &attr), EINVAL);
 }
