@@ -6,14 +6,15 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-// Access flags as the engine's. ON_DEMAND is refused: the engine cannot mend a page fault. HUGETLB speaks of on-demand
-// memory only, and optional flags that are unknown may be ignored by definition (IBV_ACCESS_OPTIONAL_RANGE).
+// Access flags as the engine's. ON_DEMAND is refused: the engine cannot mend a page fault. So is access by FLUSH, an
+// operation that the device has not. HUGETLB speaks of on-demand memory only, and optional flags that are unknown may
+// be ignored by definition (IBV_ACCESS_OPTIONAL_RANGE).
 int alb_door_access(unsigned int flags, uint32_t *access)
 {
     const unsigned int passed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
                                 IBV_ACCESS_RELAXED_ORDERING;
-    if (flags & IBV_ACCESS_ON_DEMAND)
+    if (flags & (IBV_ACCESS_ON_DEMAND | ALB_DOOR_ACCESS_FLUSH))
         return EOPNOTSUPP;
     if (flags & ~(passed | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE))
         return EINVAL;

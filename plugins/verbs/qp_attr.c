@@ -35,6 +35,8 @@ int alb_door_qp_attr_from(struct alb_door_context *context, const struct ibv_qp_
     };
     if (mask & ~known_mask)
         return EINVAL;
+    if (mask & IBV_QP_ACCESS_FLAGS && attr->qp_access_flags & ALB_DOOR_ACCESS_FLUSH)
+        return EOPNOTSUPP;
     if (mask & IBV_QP_AV)
         return alb_door_av_from_attr(context, &attr->ah_attr, &to->av);
     return 0;

@@ -37,6 +37,9 @@ static void reg_mr__access_flags(void **state)
     assert_refused(f, f->memory, 100, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, EINVAL);
     assert_refused(f, f->memory, 100, 1 << 12, EINVAL);
     assert_refused(f, f->memory, 100, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND, EOPNOTSUPP);
+    assert_refused(f, f->memory, 100, IBV_ACCESS_REMOTE_READ | 1 << 8, EOPNOTSUPP); // IBV_ACCESS_FLUSH_GLOBAL
+    assert_refused(f, f->memory, 100, 1 << 9, EOPNOTSUPP);                          // IBV_ACCESS_FLUSH_PERSISTENT
+    assert_refused(f, f->memory, 100, 1 << 10, EINVAL);
 }
 
 static void reg_mr__memory(void **state)

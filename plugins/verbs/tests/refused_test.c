@@ -57,6 +57,33 @@ static void refused__numbers(void **state)
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+// RDMA FLUSH, by the numbers of later headers.
+static void refused__flush(void **state)
+{
+    enum { WITH_FLUSH = 1 << 11, WR_FLUSH = 14, ACCESS_FLUSH_GLOBAL = 1 << 8 };
+    struct fixture *f = *state;
+    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_RC);
+    struct ibv_qp_init_attr_ex init = {.send_cq = f->cq,
+                                       .recv_cq = f->cq,
+                                       .qp_type = IBV_QPT_RC,
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                       .pd = f->pd,
+                                       .send_ops_flags = WITH_FLUSH};
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_READ | ACCESS_FLUSH_GLOBAL};
+    struct ibv_send_wr wr = {.opcode = (enum ibv_wr_opcode)WR_FLUSH}, *bad;
+    int mask = IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
+    errno = 0;
+    assert_null(ibv_create_qp_ex(f->context, &init));
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(ibv_modify_qp(qp, &attr, mask), EOPNOTSUPP);
+    fixture_to_init(qp);
+    fixture_to_rtr(qp, qp->qp_num);
+    fixture_to_rts(qp);
+    assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 // ---- errno ---------------------------------------------------------------------------------------------------------
 
 // What a call returns, whichever sign it has, is in errno.
@@ -237,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(refused__pointers),
         FIXTURE_TEST(refused__numbers),
+        FIXTURE_TEST(refused__flush),
         FIXTURE_TEST(errno__of_queue_pairs_and_groups),
         FIXTURE_TEST(errno__of_other_queues),
         FIXTURE_TEST(errno__of_memory),
