@@ -18,7 +18,7 @@ static int check_attributes(const struct alb_qp *qp, const struct alb_qp_attr *a
     const struct alb_engine *engine = qp->engine;
     const uint32_t access = ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ |
                             ALB_ACCESS_REMOTE_ATOMIC | ALB_ACCESS_MW_BIND | ALB_ACCESS_RELAXED_ORDERING;
-    if (mask & (ALB_QP_ALT_PATH | ALB_QP_PATH_MIG_STATE | ALB_QP_RATE_LIMIT | ALB_QP_CAP))
+    if (mask & (ALB_QP_ALT_PATH | ALB_QP_PATH_MIG_STATE))
         return EOPNOTSUPP;
     if ((mask & ALB_QP_PORT && attr->port != 1) || (mask & ALB_QP_PKEY_INDEX && attr->pkey_index != 0) ||
         (mask & ALB_QP_ACCESS_FLAGS && attr->access & ~access) ||

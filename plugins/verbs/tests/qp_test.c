@@ -51,9 +51,11 @@ static void modify_qp__refused(void **state)
     const int init_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
     assert_int_equal(ibv_modify_qp(NULL, &attr, init_mask), EINVAL);
     assert_int_equal(ibv_modify_qp(qp, NULL, init_mask), EINVAL);
-    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);          // attributes missing
-    assert_int_equal(ibv_modify_qp(qp, &attr, init_mask | 1 << 30), EINVAL);   // unknown attribute
-    assert_int_equal(ibv_modify_qp(qp, &attr, init_mask | IBV_QP_AV), EINVAL); // not in this move
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);           // attributes missing
+    assert_int_equal(ibv_modify_qp(qp, &attr, init_mask | 1 << 30), EINVAL);    // unknown attribute
+    assert_int_equal(ibv_modify_qp(qp, &attr, init_mask | IBV_QP_AV), EINVAL);  // not in this move
+    assert_int_equal(ibv_modify_qp(qp, &attr, init_mask | IBV_QP_CAP), EINVAL); // in none
+    assert_int_equal(ibv_modify_qp(qp, &attr, init_mask | IBV_QP_RATE_LIMIT), EINVAL);
     attr.port_num = 2;
     assert_int_equal(ibv_modify_qp(qp, &attr, init_mask), EINVAL);
     attr.port_num = 1;
