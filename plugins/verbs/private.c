@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The private version nodes: names that must exist although nothing calls them in earnest, and the few that have
 // something to say.
+#include "base/types.h"
 #include "plugins/verbs/private_names.h"
 #include "plugins/verbs/symver.h"
 
@@ -39,34 +40,27 @@ int alb_private_read_ibdev_sysfs_file(void)
     return -1;
 }
 
+// The words of rdma-core. Of a number that it has none for, too, something that can be printed.
 const char *alb_private_wr_opcode_str(enum ibv_wr_opcode opcode)
 {
-    switch (opcode) {
-    case IBV_WR_RDMA_WRITE:
-        return "RDMA write";
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-        return "RDMA write with immediate";
-    case IBV_WR_SEND:
-        return "send";
-    case IBV_WR_SEND_WITH_IMM:
-        return "send with immediate";
-    case IBV_WR_RDMA_READ:
-        return "RDMA read";
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-        return "atomic compare and swap";
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return "atomic fetch and add";
-    case IBV_WR_LOCAL_INV:
-        return "local invalidate";
-    case IBV_WR_BIND_MW:
-        return "bind MW";
-    case IBV_WR_SEND_WITH_INV:
-        return "send with invalidate";
-    case IBV_WR_ATOMIC_WRITE:
-        return "atomic write";
-    default:
-        return "unknown";
-    }
+    enum { FLUSH = 14 }; // IBV_WR_FLUSH, which an older <infiniband/verbs.h> has not
+    static const char *const words[] = {
+        [IBV_WR_RDMA_WRITE] = "rdma-write",
+        [IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+        [IBV_WR_SEND] = "send",
+        [IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+        [IBV_WR_RDMA_READ] = "rdma-read",
+        [IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+        [IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+        [IBV_WR_LOCAL_INV] = "local-inv",
+        [IBV_WR_BIND_MW] = "bind-mw",
+        [IBV_WR_SEND_WITH_INV] = "send-with-inv",
+        [IBV_WR_TSO] = "tso",
+        [IBV_WR_DRIVER1] = "driver1",
+        [FLUSH] = "flush",
+        [IBV_WR_ATOMIC_WRITE] = "atomic-write",
+    };
+    return (unsigned)opcode < ALB_COUNT(words) && words[opcode] ? words[opcode] : "unknown";
 }
 
 // What ibv_devinfo asks: 1 for RoCEv2, 0 for an entry without a GID (the values of sysfs, not of enum ibv_gid_type).

@@ -214,6 +214,19 @@ static void private_names__by_node(void **state)
     register_driver(NULL);
 }
 
+static void wr_opcode_str__in_the_words_of_rdma_core(void **state)
+{
+    const char *(*word)(int) = (const char *(*)(int))dlvsym(RTLD_DEFAULT, "ibv_wr_opcode_str", "IBVERBS_PRIVATE_34");
+    assert_non_null(word);
+    assert_string_equal(word(IBV_WR_RDMA_WRITE), "rdma-write");
+    assert_string_equal(word(IBV_WR_SEND_WITH_INV), "send-with-inv");
+    assert_string_equal(word(IBV_WR_TSO), "tso");
+    assert_string_equal(word(IBV_WR_ATOMIC_WRITE), "atomic-write");
+    assert_string_equal(word(13), "unknown"); // no operation has that number
+    assert_string_equal(word(16), "unknown");
+    assert_string_equal(word(-1), "unknown");
+}
+
 // Names of releases later than the one this was built with.
 static void later_names__refuse(void **state)
 {
@@ -270,6 +283,7 @@ int main(void)
         FIXTURE_TEST(errno__of_memory),
         FIXTURE_TEST(errno__of_devices_and_ports),
         cmocka_unit_test(private_names__by_node),
+        cmocka_unit_test(wr_opcode_str__in_the_words_of_rdma_core),
         cmocka_unit_test(later_names__refuse),
         FIXTURE_TEST(query_gid_type__as_devinfo_asks),
         cmocka_unit_test(compat_1_0__no_device),
