@@ -46,7 +46,7 @@ static void fill_limits(struct ibv_context *context, struct ibv_device_attr *att
     attr->max_sge_rd = bounded(limits->sge_max);
     attr->max_cq = bounded(limits->cq_max);
     attr->max_cqe = bounded(limits->cqe_max);
-    attr->max_mr = bounded(limits->region_max);
+    attr->max_mr = bounded(limits->region_max); // regions and windows share one table: each may have all of it
     attr->max_mw = bounded(limits->region_max);
     attr->max_pd = bounded(limits->pd_max);
     attr->max_qp_rd_atom = bounded(limits->rd_atomic_max);
