@@ -44,7 +44,7 @@ struct alb_device_options {
     uint32_t path_max;                                  // 0: the engine's default
     char policies[ALB_POLICIES][ALB_DEVICE_POLICY_MAX]; // a name, perhaps with ":" and parameters; "": the default
     uint8_t completions;   // enum alb_level that completes a program's WRITEs and SENDs on RC
-    char pcap_path[4096];  // "": none; %p becomes the process id
+    char pcap_path[4096];  // "": none; %p becomes the process id, %d the device's name
     char trace_path[4096]; // likewise
     char stats_path[4096]; // likewise: the counters as JSON, written when the device closes or the process exits
 };

@@ -123,27 +123,41 @@ static bool append_name(char *path, size_t size, const char *name)
     return wrote > 0 && (size_t)wrote < size - length;
 }
 
-// Two devices of a process must not write one file.
-static int create_beside_first(const char *name, const struct alb_device_options *options, struct alb_device **device)
+// Each %d becomes the device's name. False if it does not fit.
+static bool put_name(char *path, size_t size, const char *name)
 {
-    struct alb_device_options *own = malloc(sizeof(*own));
-    if (!own)
-        return ENOMEM;
-    *own = *options;
-    bool fits = append_name(own->pcap_path, sizeof(own->pcap_path), name) &&
-                append_name(own->trace_path, sizeof(own->trace_path), name) &&
-                append_name(own->stats_path, sizeof(own->stats_path), name);
-    int error = fits ? alb_device_create(name, own, device) : ENAMETOOLONG;
-    free(own);
-    return error;
+    size_t length = strlen(name);
+    for (char *at = path; (at = strstr(at, "%d")) != NULL; at += length) {
+        size_t rest = strlen(at + 2) + 1;
+        if ((size_t)(at - path) + length + rest > size)
+            return false;
+        memmove(at + length, at + 2, rest);
+        memcpy(at, name, length);
+    }
+    return true;
+}
+
+// Two devices of a process must not write one file.
+static bool name_file(char *path, size_t size, const char *name, bool is_first)
+{
+    if (strstr(path, "%d"))
+        return put_name(path, size, name);
+    return is_first || append_name(path, size, name);
 }
 
 static int create(const char *name, const struct alb_device_options *options, struct alb_device **device)
 {
-    if (registry.first && strcmp(registry.first, name) != 0)
-        return create_beside_first(name, options, device);
-    int error = alb_device_create(name, options, device);
-    if (!error)
+    bool is_first = !registry.first || strcmp(registry.first, name) == 0;
+    struct alb_device_options *own = malloc(sizeof(*own));
+    if (!own)
+        return ENOMEM;
+    *own = *options;
+    bool fits = name_file(own->pcap_path, sizeof(own->pcap_path), name, is_first) &&
+                name_file(own->trace_path, sizeof(own->trace_path), name, is_first) &&
+                name_file(own->stats_path, sizeof(own->stats_path), name, is_first);
+    int error = fits ? alb_device_create(name, own, device) : ENAMETOOLONG;
+    free(own);
+    if (!error && is_first)
         registry.first = (*device)->kind->name;
     return error;
 }

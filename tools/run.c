@@ -96,7 +96,7 @@ static void print_usage(FILE *to)
           "      --trace FILE    write the engine's events as JSON lines\n"
           "      --stats FILE    write the counters as JSON when the device closes\n"
           "  -h, --help          show this help\n\n"
-          "In FILE, %p becomes the process id.\n",
+          "In FILE, %p becomes the process id, %d the device's name.\n",
           to);
     print_policies(to);
 }
