@@ -278,6 +278,14 @@ static int take_options(int argc, char **argv, struct info_options *taken)
     return COMMAND_OK;
 }
 
+// Devices are opened to be asked, and would empty the files that programs are to write or have written.
+static void leave_files_alone(void)
+{
+    unsetenv("ALBEDO_PCAP");
+    unsetenv("ALBEDO_TRACE");
+    unsetenv("ALBEDO_STATS");
+}
+
 int command_info(int argc, char **argv)
 {
     struct info_options options = {0};
@@ -286,6 +294,7 @@ int command_info(int argc, char **argv)
     if (status != COMMAND_OK || options.is_done)
         return status;
     status = environment_check("info");
+    leave_files_alone();
     if (status == COMMAND_OK)
         status = libraries_find("info", directory);
     if (status != COMMAND_OK)

@@ -415,6 +415,20 @@ class Info(unittest.TestCase):
         for word in ("device roce0", "device albedo0", "127.0.0.1", "queue_pairs", "IBVERBS_1.18", "RDMACM_1.5", "gso"):
             self.assertIn(word, out)
 
+    def test_leaves_files_of_programs_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {}
+            for name in ("PCAP", "TRACE", "STATS"):
+                environment["ALBEDO_" + name] = os.path.join(folder, name)
+                with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+                    file.write("what was there")
+            status, _, err = albedo("info", environment=environment)
+            self.assertEqual(status, 0, err)
+            self.assertEqual(sorted(os.listdir(folder)), ["PCAP", "STATS", "TRACE"])
+            for path in environment.values():
+                with open(path, encoding="ascii") as file:
+                    self.assertEqual(file.read(), "what was there")
+
     def test_host_directory_that_cannot_be_made(self):
         status, _, err = albedo("info", environment={"ALBEDO_DIRECTORY": "/nonexistent"})
         self.assertEqual(status, 0)
