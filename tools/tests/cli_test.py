@@ -391,8 +391,9 @@ class Info(unittest.TestCase):
                                                "path": "single", "credit": "off", "paths": 2, "completions": "delivered"})
         bounded = json.loads(albedo("info", "--json", environment={"ALBEDO_CONGESTION": "window:max=1MiB"})[1])["devices"]
         self.assertEqual([d["limits"]["window_max_bytes"] == 1 << 20 for d in bounded], [False, True])
-        raised = json.loads(albedo("info", "--json", environment={"ALBEDO_COMPLETIONS": "reflected"})[1])["devices"]
-        self.assertEqual([(one["name"], one["policies"]["completions"]) for one in raised], [("albedo0", "visible")])
+        for level in ("visible", "reflected"):
+            raised = json.loads(albedo("info", "--json", environment={"ALBEDO_COMPLETIONS": level})[1])["devices"]
+            self.assertEqual([(one["name"], one["policies"]["completions"]) for one in raised], [("albedo0", level)])
         self.assertEqual(albedo("info", environment={"ALBEDO_COMPLETIONS": "hoped"})[0], 2)
         status, _, err = albedo("info", environment={"ALBEDO_LOSS": "hope"})
         self.assertEqual(status, 2)
