@@ -10,8 +10,8 @@
 #define ALB_STATS(X)                                                                            \
     X(sent_pkts, "packets sent")                                                                \
     X(rcvd_pkts, "packets received")                                                            \
-    X(sent_bytes, "payload bytes sent")                                                         \
-    X(rcvd_bytes, "payload bytes received")                                                     \
+    X(sent_bytes, "bytes sent as UDP payload; by queue pairs of albedo0: in segments")          \
+    X(rcvd_bytes, "bytes received as UDP payload; on albedo0: in segments")                     \
     X(retransmitted_pkts, "packets of requests and, on albedo0, of answers sent again")         \
     X(duplicate_request, "requests and, on albedo0, answers received again")                    \
     X(out_of_seq_request, "requests received ahead of the one expected")                        \
