@@ -42,11 +42,20 @@ int command_folder(char folder[PATH_MAX])
     return 0;
 }
 
+int command_flush(void)
+{
+    static int first_error;
+    if (fflush(stdout) != 0 && !first_error)
+        first_error = errno;
+    return first_error;
+}
+
 int command_end(int status)
 {
-    bool had_failed = ferror(stdout) != 0;
-    if (fflush(stdout) == 0 && !had_failed)
+    bool had_failed = ferror(stdout) != 0; // for a reason that was said, or is not known any more
+    int error = command_flush();
+    if (!error && !had_failed)
         return status;
-    fprintf(stderr, "albedo: cannot write to stdout: %s\n", strerror(had_failed ? EIO : errno));
+    fprintf(stderr, "albedo: cannot write to stdout%s%s\n", error ? ": " : "", error ? strerror(error) : "");
     return status == COMMAND_OK ? COMMAND_FAILED : status;
 }

@@ -33,5 +33,8 @@ void command_begin(void);
 // Writes the folder that this program is in. 0, or an errno.
 int command_folder(char folder[PATH_MAX]);
 
+// Writes what was printed so far. 0, or the first error that doing so has met.
+int command_flush(void);
+
 // The exit status when stdout is done with: what could not be written there is a failure, with a line on stderr.
 int command_end(int status);

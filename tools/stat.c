@@ -341,7 +341,7 @@ int command_stat(int argc, char **argv)
             return COMMAND_OK;
         if (!options.is_json)
             puts("");
-        if (fflush(stdout) != 0)
+        if (command_flush() != 0)
             return COMMAND_FAILED;
         struct timespec pause = {.tv_sec = (time_t)options.watch_seconds};
         nanosleep(&pause, NULL);

@@ -56,12 +56,14 @@ class Main(unittest.TestCase):
                 self.assertIn("Fl Fl " + word, text, command)
 
     def test_stdout_that_takes_nothing(self):
-        for arguments in (["--version"], ["info", "--json"], ["stat"], ["sim", "--keys"], ["run", "--help"]):
+        for arguments in (["--version"], ["info", "--json"], ["stat"], ["stat", "--watch", "1"], ["sim", "--keys"],
+                          ["sim", "--quiet", "--json", "-", "scenarios/uec-single"], ["run", "--help"], ["cp", "--help"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 done = subprocess.run([os.path.join(BUILD, "bin", "albedo"), *arguments], stdout=full, stderr=subprocess.PIPE,
                                       universal_newlines=True, timeout=60)
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn("cannot write to stdout", done.stderr)
+            self.assertIn(": No space left on device\n", done.stderr)
 
     def test_descriptors_that_are_closed(self):
         program = os.path.join(BUILD, "bin", "albedo")
