@@ -185,7 +185,7 @@ int main(int argc, char **argv)
     if (strcmp(command, "cp") == 0)
         return command_end(run_cp(argc - 1, argv + 1));
     if (strcmp(command, "serve") == 0)
-        return run_serve(argc - 1, argv + 1);
+        return command_end(run_serve(argc - 1, argv + 1));
     fputs("This program is run by `albedo cp` and `albedo serve`.\n", stderr);
     return 2;
 }

@@ -57,7 +57,8 @@ class Main(unittest.TestCase):
 
     def test_stdout_that_takes_nothing(self):
         for arguments in (["--version"], ["info", "--json"], ["stat"], ["stat", "--watch", "1"], ["sim", "--keys"],
-                          ["sim", "--quiet", "--json", "-", "scenarios/uec-single"], ["run", "--help"], ["cp", "--help"]):
+                          ["sim", "--quiet", "--json", "-", "scenarios/uec-single"], ["run", "--help"], ["cp", "--help"],
+                          ["serve", "--help"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 done = subprocess.run([os.path.join(BUILD, "bin", "albedo"), *arguments], stdout=full, stderr=subprocess.PIPE,
                                       universal_newlines=True, timeout=60)
