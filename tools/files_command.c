@@ -15,19 +15,21 @@
 #include <unistd.h>
 
 // Takes from the options those that concern the device; what is wrong with the others the program says itself.
-// COMMAND_OK, or the status to end with.
-static int set_environment(const char *command, int argc, char **argv, const char *letters)
+// COMMAND_OK, or the status to end with. *is_help: no device is asked for.
+static int set_environment(const char *command, int argc, char **argv, const char *letters, bool *is_help)
 {
     static const struct option options[] = FILES_OPTIONS;
     if (setenv("ALBEDO_DEVICES", "albedo0", 1) != 0)
         return command_error(COMMAND_FAILED, command, "%s", strerror(errno));
     int status = COMMAND_OK;
     opterr = 0;
-    for (int option; status == COMMAND_OK && (option = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
+    for (int option;
+         status == COMMAND_OK && !*is_help && (option = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
         if (option == 'n')
             status = environment_take(command, "net", optarg);
         if (option == 'f')
             status = environment_take(command, "faults", optarg);
+        *is_help = option == 'h';
     }
     return status;
 }
@@ -35,10 +37,11 @@ static int set_environment(const char *command, int argc, char **argv, const cha
 static int become_files(const char *command, int argc, char **argv, const char *letters)
 {
     char directory[PATH_MAX], program[PATH_MAX + 32];
-    int status = set_environment(command, argc, argv, letters);
+    bool is_help = false;
+    int status = set_environment(command, argc, argv, letters, &is_help);
     if (status != COMMAND_OK)
         return status;
-    if (environment_check(command) != COMMAND_OK)
+    if (!is_help && environment_check(command) != COMMAND_OK)
         return COMMAND_USAGE;
     if (libraries_find(command, directory) != COMMAND_OK || libraries_put_in_front(command, directory) != COMMAND_OK)
         return COMMAND_FAILED;

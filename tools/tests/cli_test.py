@@ -280,6 +280,12 @@ class Run(unittest.TestCase):
                 self.assertEqual(status, 2, (command, variable))
                 self.assertIn("albedo %s: %s: " % (command[0], variable), err)
 
+    def test_help_needs_no_environment(self):
+        for command in ("run", "info", "cp", "serve"):
+            status, out, err = albedo(command, "--help", environment={"ALBEDO_NET": "192.0.2.1", "ALBEDO_FAULTS": "loss"})
+            self.assertEqual((status, err), (0, ""))
+            self.assertTrue(out.startswith("Usage: albedo " + command), out)
+
     def test_devices_that_a_program_sees(self):
         def seen(*options, **arguments):
             status, out, err = albedo("run", *options, "--", "ibv_devices", **arguments)
