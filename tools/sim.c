@@ -188,6 +188,7 @@ static int check_variants(const struct sim_file *file, const struct sim_options 
 {
     bool is_alone = options->variant || !alb_scenario_variant(&file->document, 1);
     const char *variant, *beyond = alb_scenario_variant(&file->document, VARIANTS_MAX);
+    struct alb_complaint complaint;
     int status = COMMAND_OK;
     if (beyond)
         return command_error(COMMAND_FAILED, "sim", "%s:%" PRIu32 ": expected %d variants at most", file->path,
@@ -195,7 +196,7 @@ static int check_variants(const struct sim_file *file, const struct sim_options 
     if (is_alone && options->setting_count == 0)
         return COMMAND_OK;
     for (uint32_t i = 0; status == COMMAND_OK && (variant = alb_scenario_variant(&file->document, i)) != NULL; i++)
-        status = sim_file_check(file, variant, !is_alone, NULL);
+        status = sim_file_check(file, variant, !is_alone, NULL, &complaint);
     return status;
 }
 

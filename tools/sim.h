@@ -60,8 +60,9 @@ struct sim_reader {
 
 // Whether a variant of it, NULL: the scenario as it stands, can be run: by its keys alone, or, as a whole, by all that
 // can be known without a cluster (alb_run_check).
-// reader: sees it then; may be NULL.
-int sim_file_check(const struct sim_file *file, const char *variant, bool is_whole, const struct sim_reader *reader);
+// reader: sees it then; may be NULL. complaint: what was said.
+int sim_file_check(const struct sim_file *file, const char *variant, bool is_whole, const struct sim_reader *reader,
+                   struct alb_complaint *complaint);
 
 // Whether memory will do for all of these, when so many have been made; else why not. Made 0 begins anew.
 bool sim_has_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size);

@@ -110,6 +110,12 @@ static bool add_parts(void *context, const struct alb_scenario *scenario)
     return true;
 }
 
+static bool is_of_policy(const struct alb_complaint *complaint)
+{
+    static const char option[] = "--policies: ";
+    return strncmp(complaint->text, option, sizeof(option) - 1) == 0;
+}
+
 // What else the name of that policy might have been meant for.
 static void say_variants(const struct sim_file *file, const char *policy)
 {
@@ -129,6 +135,7 @@ static void say_variants(const struct sim_file *file, const char *policy)
 static int check_cell(struct sim_grid *grid, uint32_t point, uint32_t policy)
 {
     const struct sim_reader reader = {add_parts, grid};
+    struct alb_complaint complaint = {0};
     struct sim_file file;
     const char *variant;
     int status = open_cell(grid, point, policy, 0, &file, &variant);
@@ -136,8 +143,8 @@ static int check_cell(struct sim_grid *grid, uint32_t point, uint32_t policy)
         return status;
     status = sim_places_check("sim compare", &file, &grid->options);
     if (status == COMMAND_OK)
-        status = sim_file_check(&file, variant, true, &reader);
-    if (status != COMMAND_OK && !variant && strcmp(grid->policies[policy], "plain") != 0)
+        status = sim_file_check(&file, variant, true, &reader, &complaint);
+    if (is_of_policy(&complaint))
         say_variants(&file, grid->policies[policy]);
     sim_file_close(&file);
     for (uint32_t i = 0; i < grid->vary_count && status != COMMAND_OK; i++)

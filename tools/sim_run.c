@@ -280,29 +280,30 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
     return status == COMMAND_OK ? closed : status;
 }
 
-static int read_scenario(struct alb_scenario *scenario, const struct sim_file *file, const char *variant)
+static int read_scenario(struct alb_scenario *scenario, const struct sim_file *file, const char *variant,
+                         struct alb_complaint *complaint)
 {
-    struct alb_complaint complaint = {0};
-    if (!alb_scenario_read(scenario, &file->document, variant, file->directory, &complaint))
-        return refuse(&complaint, variant);
-    if (!alb_scenario_keys_have_effect(scenario, &file->document, variant, &complaint)) {
+    *complaint = (struct alb_complaint){0};
+    if (!alb_scenario_read(scenario, &file->document, variant, file->directory, complaint))
+        return refuse(complaint, variant);
+    if (!alb_scenario_keys_have_effect(scenario, &file->document, variant, complaint)) {
         alb_scenario_fini(scenario);
-        return refuse(&complaint, variant);
+        return refuse(complaint, variant);
     }
     scenario->has_room = sim_has_room;
     scenario->memory_bytes = sim_free_bytes();
     return COMMAND_OK;
 }
 
-int sim_file_check(const struct sim_file *file, const char *variant, bool is_whole, const struct sim_reader *reader)
+int sim_file_check(const struct sim_file *file, const char *variant, bool is_whole, const struct sim_reader *reader,
+                   struct alb_complaint *complaint)
 {
     static struct alb_scenario scenario;
-    struct alb_complaint complaint = {0};
-    int status = read_scenario(&scenario, file, variant);
+    int status = read_scenario(&scenario, file, variant, complaint);
     if (status != COMMAND_OK)
         return status;
-    if (is_whole && !alb_run_check(&scenario, &complaint))
-        status = refuse(&complaint, variant);
+    if (is_whole && !alb_run_check(&scenario, complaint))
+        status = refuse(complaint, variant);
     else if (reader && !reader->on_read(reader->context, &scenario))
         status = COMMAND_FAILED;
     alb_scenario_fini(&scenario);
@@ -313,8 +314,9 @@ int sim_run(const struct sim_file *file, const struct sim_options *options, cons
             const struct sim_listener *listener, struct sim_outcome *outcome)
 {
     static struct alb_scenario scenario;
+    struct alb_complaint complaint;
     *outcome = (struct sim_outcome){.variant = variant};
-    int status = read_scenario(&scenario, file, variant);
+    int status = read_scenario(&scenario, file, variant, &complaint);
     if (status != COMMAND_OK)
         return status;
     status = run_scenario(file, options, &scenario, listener, outcome);

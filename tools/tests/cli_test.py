@@ -742,6 +742,13 @@ class Sim(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("o")))
         self.assertEqual(albedo("sim", "-q", "--json", "/dev/null", "--html", "/dev/null", self.file)[0], 0)
 
+    def test_compare_takes_the_policy_for_wrong_where_it_is(self):
+        for option, said in ((["--vary", "network.hosts=1"], "--vary: one host alone"), (["--set", "network.hosts=1"], "--set: one host alone")):
+            status, _, err = albedo("sim", "compare", self.file, "--policies", "irn", *option)
+            self.assertEqual(status, 2)
+            self.assertIn(said, err)
+            self.assertNotIn("no variant", err)
+
     def test_compare_with_its_result_on_stdout(self):
         status, out, err = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "2", "--json", "-")
         self.assertEqual((status, [json.loads(line)["seed"] for line in out.splitlines()]), (0, [1, 2]))
