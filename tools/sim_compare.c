@@ -70,10 +70,20 @@ static uint32_t cut(const char *option, char *list, char **parts, uint32_t parts
     return count;
 }
 
+// Each is shown by its name alone.
+static bool are_different(const char *option, char *const *parts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(parts[i], parts[k]) == 0)
+                return command_error(false, "sim compare", "%s: \"%s\" is there twice", option, parts[i]);
+    return true;
+}
+
 static bool take_metrics(struct sim_grid *grid, char *list)
 {
     grid->shown_count = cut("--metrics", list, grid->shown_names, SIM_GRID_SHOWN_MAX);
-    return grid->shown_count > 0;
+    return grid->shown_count > 0 && are_different("--metrics", grid->shown_names, grid->shown_count);
 }
 
 // Each run has its own seed, which a setting would not change; path: "scenario.seed", or that of a variant.
@@ -117,7 +127,7 @@ static bool take_vary(struct sim_grid *grid, char *text)
     struct sim_vary *vary = &grid->vary[grid->vary_count++];
     vary->key = text;
     vary->count = cut("--vary", equals + 1, vary->values, SIM_GRID_VALUES_MAX);
-    return vary->count > 0;
+    return vary->count > 0 && are_different("--vary", vary->values, vary->count);
 }
 
 static bool take_number(const char *name, const char *text, uint32_t max, uint32_t *value)
@@ -135,7 +145,7 @@ static bool take_option(struct sim_grid *grid, int option)
     switch (option) {
     case OPTION_POLICIES:
         grid->policy_count = cut("--policies", optarg, grid->policies, SIM_GRID_POLICIES_MAX);
-        return grid->policy_count > 0;
+        return grid->policy_count > 0 && are_different("--policies", grid->policies, grid->policy_count);
     case OPTION_SEEDS:
         return take_number("seeds", optarg, SIM_GRID_SEEDS_MAX, &grid->seeds);
     case OPTION_JOBS:

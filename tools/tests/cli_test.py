@@ -967,6 +967,9 @@ class Sim(unittest.TestCase):
             (["sim", "compare", self.file, "--policies", "slow,none"], 2, "--policies: transport csa has no loss policy \"none\""),
             (["sim", "compare", self.file, "--policies", "none", "--vary", "workload.size=1,2"], 2, "no loss policy \"none\""),
             (["sim", "compare", self.file, "--policies", "slow,,fast"], 2, "--policies: expected one to 32"),
+            (["sim", "compare", self.file, "--policies", "csa,irn,csa"], 2, "--policies: \"csa\" is there twice"),
+            (["sim", "compare", self.file, "--policies", "csa", "--metrics", "done,done"], 2, "--metrics: \"done\" is there twice"),
+            (["sim", "compare", self.file, "--policies", "csa", "--vary", "workload.size=1,2,1"], 2, "--vary: \"1\" is there twice"),
             (["sim", "compare", self.file, "--policies", "slow", "--set", "scenario.seed=7"], 2, "--set: scenario.seed: expected --seeds N"),
             (["sim", "compare", self.file, "--policies", "slow", "--set", "variant.slow.scenario.seed=7"], 2, "expected --seeds N"),
             (["sim", "compare", self.file, "--policies", "slow", "--vary", "scenario.seed=7,8"], 2, "--vary: scenario.seed: expected"),
@@ -975,8 +978,8 @@ class Sim(unittest.TestCase):
             (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size=1,2", "--vary", "network.hosts=4", "--vary",
               "workload.size=3"], 2, "--vary: workload.size: expected once, with all its values"),
             (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size=" + 500 * "1"], 2, "--vary: the value of"),
-            (["sim", "compare", self.file, "--policies", "slow", "--seeds", "10000", "--vary", "workload.size=" + ",".join(32 * "1"),
-              "--vary", "host.paths=" + ",".join(32 * "1")], 2, "10240000 runs; 1000000 are the most"),
+            (["sim", "compare", self.file, "--policies", "slow", "--seeds", "10000", "--vary", "workload.size=" + ",".join(map(str, range(32))),
+              "--vary", "host.paths=" + ",".join(map(str, range(32)))], 2, "10240000 runs; 1000000 are the most"),
         ):
             found, _, err = albedo(*arguments)
             self.assertEqual(found, status, arguments)
