@@ -38,8 +38,9 @@ static void begin_figure(FILE *to, const char *directory, const struct alb_resul
                          const char *title)
 {
     char run[TITLE_MAX], path[PATH_BYTES];
+    const char *here = directory[0] == '/' ? "" : "./"; // gnuplot has a meaning for | and ~ at the beginning
     sim_title(result, true, run, sizeof(run));
-    snprintf(path, sizeof(path), "%s/%s-%s.svg", directory, run, name);
+    snprintf(path, sizeof(path), "%s%s/%s-%s.svg", here, directory, run, name);
     fputs("reset\nset terminal svg size 900,600 dynamic noenhanced background '#ffffff'\nset output ", to);
     quote(to, path);
     sim_title(result, false, run, sizeof(run));

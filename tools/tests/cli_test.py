@@ -810,17 +810,24 @@ class Sim(unittest.TestCase):
         with open(os.path.join(self.path("p"), "scenario-slow-links.svg"), encoding="utf-8") as file:
             self.assertIn("h1 to s0", file.read())
 
-    def plot_by(self, script, *arguments):
+    def plot_by(self, script, *arguments, folder=None):
         with open(self.path("gnuplot"), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n" + script)
         os.chmod(self.path("gnuplot"), 0o755)
-        return albedo("sim", "--quiet", "--plot", self.path("p"), *arguments,
+        return albedo("sim", "--quiet", "--plot", folder or self.path("p"), *arguments, cwd=self.folder.name,
                       environment={"PATH": self.folder.name + ":" + os.environ["PATH"]})
 
     def test_gnuplot_that_ends_early(self):
         large = ["--variant", "slow", "--set", "network.hosts=64", "--set", "workload.size=1M", self.file]  # more than a pipe holds
         for script in ("exit 3\n", "exit 0\n"):
             self.assertEqual(self.plot_by(script, *large), (1, "", "albedo sim: gnuplot failed\n"))
+
+    def test_plot_in_a_folder_with_any_name(self):
+        for folder in ("|p", "~"):
+            result = self.plot_by("cat >%s\n" % self.path("commands"), "--variant", "slow", self.file, folder=folder)
+            self.assertEqual(result[0], 0, result)
+            with open(self.path("commands"), encoding="utf-8") as file:
+                self.assertIn("set output './%s/scenario-slow-fct.svg'\n" % folder, file.read())
 
     def test_plot_of_a_file_with_any_name(self):
         shutil.copy(self.file, self.path("a'\nquit\n"))
