@@ -6,6 +6,11 @@ _albedo_options() { # COMMAND...
     "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | sed -nE 's/^ +((-[a-z]), )?(--[a-z-]+).*/\2 \3/p'
 }
 
+# The long form of a short option, which is not the same for all commands.
+_albedo_long() { # COMMAND OPTION
+    "${COMP_WORDS[0]}" "$1" --help 2>/dev/null | sed -nE "s/^ +$2, (--[a-z-]+).*/\1/p"
+}
+
 # What --loss, --congestion, --path and --credit may be: the end of the option's line.
 _albedo_values() { # COMMAND OPTION
     "${COMP_WORDS[0]}" "$1" --help 2>/dev/null | sed -nE "s/^ +$2 +NAME [^:]*: (.*)/\1/p" | tr -d ','
@@ -48,16 +53,19 @@ _albedo() {
             fi
         done
     fi
+    if [[ $previous == -[a-z] ]]; then
+        previous=$(_albedo_long "$command" "$previous")
+    fi
     case $previous in
-    --device | -d)
+    --device)
         _albedo_words 'roce0 albedo0 roce0,albedo0 albedo0,roce0'
         return
         ;;
-    --net | -n)
+    --net)
         _albedo_words "$(ls /sys/class/net 2>/dev/null)"
         return
         ;;
-    --log | -l)
+    --log)
         _albedo_words 'error warning info debug'
         return
         ;;
@@ -73,7 +81,7 @@ _albedo() {
         mapfile -t COMPREPLY < <(compgen -P "${current%"${current##*,}"}" -W "$(_albedo_values run --loss)" -- "${current##*,}")
         return
         ;;
-    --faults | -f | --seed | --paths | --set | --variant | --max-time | --max-events | --host | --vary | --metrics | --jobs | --search | --first-seed | \
+    --faults | --seed | --paths | --set | --variant | --max-time | --max-events | --host | --vary | --metrics | --jobs | --search | --first-seed | \
         --seeds | --watch | --port | --memory | --limit | --chunk | --retry | --address) # no file
         return
         ;;

@@ -23,7 +23,12 @@ offers '--log --loss' run --lo
 offers 'go-back-n' run --loss g
 offers 'spray single' run --path s
 offers 'warning' run --log w
+offers 'error warning info debug' run -l ''
+offers '' serve -l ''
+offers '' serve -a ''
+offers '' cp -r ''
 offers 'albedo0 albedo0,roce0' run --device a
+offers 'albedo0 albedo0,roce0' run -d a
 offers '--json' info --j
 offers '--html --host --help' sim --quiet --h
 offers '' sim --max-time u
