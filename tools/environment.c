@@ -83,6 +83,15 @@ static int check_addresses(const char *command, const struct alb_device_options 
     return COMMAND_OK;
 }
 
+// Devices find each other below it, and their programs may be in different folders, or go to others.
+int environment_check_directory(const char *command)
+{
+    const char *directory = getenv("ALBEDO_DIRECTORY");
+    if (!directory || !*directory || *directory == '/')
+        return COMMAND_OK;
+    return command_error(COMMAND_USAGE, command, "ALBEDO_DIRECTORY: \"%s\" is no absolute path", directory);
+}
+
 int environment_check(const char *command)
 {
     static struct alb_device_options options;
@@ -97,5 +106,6 @@ int environment_check(const char *command)
     if (alb_device_selection_from_environment(&selection, error, sizeof(error)) != 0 ||
         alb_device_options_from_environment(&options, error, sizeof(error)) != 0)
         return complain(command, error);
-    return check_addresses(command, &options);
+    int status = environment_check_directory(command);
+    return status == COMMAND_OK ? check_addresses(command, &options) : status;
 }

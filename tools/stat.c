@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "device/directory_file.h"
 #include "device/report.h"
+#include "tools/environment.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -313,6 +314,20 @@ static int complain_of_directory(int error)
         folder, strerror(error));
 }
 
+// Devices make the folder of their user, but not the place that it is in: where that is missing it may be the wrong
+// one, and devices are open at another.
+static int check_place(void)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    if (!alb_directory_folder((uint32_t)geteuid(), folder))
+        return COMMAND_OK; // which alb_directory_open says
+    *strrchr(folder, '/') = '\0';
+    if (access(folder[0] ? folder : "/", F_OK) == 0)
+        return COMMAND_OK;
+    return command_error(COMMAND_FAILED, "stat", "host directory %s: %s; ALBEDO_DIRECTORY names another place", folder,
+                         strerror(errno));
+}
+
 static int complain_of_process(int pid, int unreadable)
 {
     if (unreadable == 0)
@@ -329,6 +344,11 @@ int command_stat(int argc, char **argv)
     bool is_done = false;
     int status = take_options(argc, argv, &options, &is_done);
     if (status != COMMAND_OK || is_done)
+        return status;
+    status = environment_check_directory("stat");
+    if (status == COMMAND_OK)
+        status = check_place();
+    if (status != COMMAND_OK)
         return status;
     for (;;) {
         int unreadable = 0;

@@ -486,6 +486,15 @@ class Stat(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn("albedo stat: host directory %s: Operation not permitted; " % folder, err)
 
+    def test_host_directory_that_is_not_there(self):
+        self.assertEqual(albedo("stat", environment={"ALBEDO_DIRECTORY": "/nonexistent"}),
+                         (1, "", "albedo stat: host directory /nonexistent: No such file or directory; ALBEDO_DIRECTORY names another place\n"))
+
+    def test_host_directory_by_a_relative_path(self):
+        for command in (["stat"], ["info"], ["run", "true"], ["cp", "a", "localhost:b"], ["serve", "."]):
+            self.assertEqual(albedo(*command, environment={"ALBEDO_DIRECTORY": "here"}),
+                             (2, "", "albedo %s: ALBEDO_DIRECTORY: \"here\" is no absolute path\n" % command[0]))
+
     def test_devices_of_another_pid_namespace(self):
         with tempfile.TemporaryDirectory() as base:
             environment = {"ALBEDO_DIRECTORY": base}
