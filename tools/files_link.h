@@ -59,7 +59,7 @@ uint32_t files_link_find(const char *host, const char *port, struct sockaddr_sto
 // FAILED: the device cannot be used, or has no address that reaches it.
 enum files_result files_link_connect(struct files_link *link, const struct sockaddr_storage *address,
                                      uint8_t ack_timeout, char why[FILES_WHY_MAX]);
-// Takes over a connection request.
+// Takes over a connection request. Else why says why not, to the peer, too.
 bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX]);
 // Does not, and tells the peer why.
 void files_link_refuse(struct rdma_cm_id *id, const char why[FILES_REFUSAL_MAX]);

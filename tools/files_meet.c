@@ -194,6 +194,11 @@ static bool set_ack_timeout(struct rdma_cm_id *id)
     return rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, 1) == 0;
 }
 
+static void reject(struct rdma_cm_id *id, const char why[FILES_REFUSAL_MAX])
+{
+    rdma_reject(id, why, (uint8_t)ALB_MIN(strlen(why), (size_t)FILES_REFUSAL_MAX));
+}
+
 bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX])
 {
     struct rdma_conn_param parameters = {.responder_resources = 4, .initiator_depth = 4, .rnr_retry_count = 7};
@@ -204,14 +209,18 @@ bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[
     is_good = is_good && make_queues(link, why);
     if (is_good && rdma_accept(id, &parameters) != 0)
         is_good = say_why(why, "cannot accept", errno);
-    if (!is_good)
+    if (!is_good) {
+        char words[FILES_REFUSAL_MAX]; // without them it would seem to the client that nothing listens here
+        snprintf(words, sizeof(words), "the server cannot take the connection: %.100s", why);
+        reject(id, words);
         files_link_close(link);
+    }
     return is_good;
 }
 
 void files_link_refuse(struct rdma_cm_id *id, const char why[FILES_REFUSAL_MAX])
 {
-    rdma_reject(id, why, (uint8_t)ALB_MIN(strlen(why), (size_t)FILES_REFUSAL_MAX));
+    reject(id, why);
     rdma_destroy_id(id);
 }
 
