@@ -61,12 +61,14 @@ static void name_address(const struct sockaddr_storage *address, char *text, siz
     snprintf(text, size, "%s port %s", host, port);
 }
 
-// The device keeps the addresses that it has; a network that is down may come up.
+// The device keeps the addresses that it has, and a host without a way there may have none for long. Who was connected
+// before tries again all the same: a network that is down may come up.
 static bool is_of_no_address(const struct rdma_cm_event *event)
 {
     int error = -event->status;
     return event->event == RDMA_CM_EVENT_ADDR_ERROR &&
-           (error == EADDRNOTAVAIL || error == ENODEV || error == EAFNOSUPPORT);
+           (error == EADDRNOTAVAIL || error == ENODEV || error == EAFNOSUPPORT || error == ENETUNREACH ||
+            error == EHOSTUNREACH);
 }
 
 static const char *event_meaning(enum rdma_cm_event_type event)

@@ -11,6 +11,7 @@ static struct {
     bool has_no_channel;
     char rejected[FILES_REFUSAL_MAX + 1]; // with these words
     int destroyed;
+    int error; // of resolving an address
 } cm;
 
 static struct rdma_cm_id id;
@@ -40,6 +41,31 @@ int rdma_destroy_id(struct rdma_cm_id *there)
     return 0;
 }
 
+int rdma_create_id(struct rdma_event_channel *there, struct rdma_cm_id **made, void *context,
+                   enum rdma_port_space space)
+{
+    *made = &id;
+    return 0;
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *there, struct sockaddr *from, struct sockaddr *to, int timeout_ms)
+{
+    return 0;
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *there, struct rdma_cm_event **event)
+{
+    static struct rdma_cm_event failed = {.event = RDMA_CM_EVENT_ADDR_ERROR};
+    failed.status = -cm.error;
+    *event = &failed;
+    return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+    return 0;
+}
+
 static int setup(void **state)
 {
     memset(&cm, 0, sizeof(cm));
@@ -57,10 +83,29 @@ static void files_link_accept__tells_the_client_why_not(void **state)
     assert_int_equal(cm.destroyed, 1);
 }
 
+static void files_link_connect__what_no_address_reaches_is_not_tried_again(void **state)
+{
+    static const struct {
+        int error;
+        enum files_result result;
+    } cases[] = {
+        {EADDRNOTAVAIL, FILES_FAILED}, {ENODEV, FILES_FAILED},       {EAFNOSUPPORT, FILES_FAILED},
+        {ENETUNREACH, FILES_FAILED},   {EHOSTUNREACH, FILES_FAILED}, {ETIMEDOUT, FILES_LOST},
+    };
+    const struct sockaddr_storage address = {.ss_family = AF_INET};
+    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
+        struct files_link link;
+        char why[FILES_WHY_MAX];
+        cm.error = cases[i].error;
+        assert_int_equal(files_link_connect(&link, &address, FILES_ACK_TIMEOUT, why), cases[i].result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(files_link_accept__tells_the_client_why_not, setup),
+        cmocka_unit_test_setup(files_link_connect__what_no_address_reaches_is_not_tried_again, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
