@@ -119,10 +119,50 @@ static void close_region(struct files_part *part)
     part->mr = NULL;
 }
 
+static bool read_all(int fd, uint8_t *bytes, uint64_t length, uint64_t at)
+{
+    while (length > 0) {
+        ssize_t got = pread(fd, bytes, length, (off_t)at);
+        if (got <= 0)
+            return false;
+        bytes += got;
+        at += (uint64_t)got;
+        length -= (uint64_t)got;
+    }
+    return true;
+}
+
+// Whether a chunk is there, also behind a gap. What cannot be read may be one.
+static bool has_chunk(const struct files_part *part)
+{
+    uint8_t entries[PAGE];
+    uint64_t left = files_chunks(part->sink.size, part->sink.chunk_bytes) * ENTRY_BYTES;
+    for (uint64_t at = table_at(part); left > 0;) {
+        uint64_t length = ALB_MIN(left, (uint64_t)sizeof(entries));
+        if (!read_all(part->fd, entries, length, at))
+            return true;
+        for (uint64_t i = 0; i < length; i++)
+            if (entries[i])
+                return true;
+        at += length;
+        left -= length;
+    }
+    return false;
+}
+
+static void remove_names(const struct files_part *part)
+{
+    unlinkat(part->folder, part->part, 0);
+    unlinkat(part->folder, part->journal, 0);
+}
+
 static void close_part(struct files_sink *sink)
 {
     struct files_part *part = part_of(sink);
-    close_region(part);
+    bool is_unfinished = part->mr != NULL;
+    close_region(part); // it cannot be changed from here on
+    if (is_unfinished && !has_chunk(part))
+        remove_names(part); // it would save nothing, and stay if the copy can never succeed
     if (part->fd >= 0)
         close(part->fd);
     part->fd = -1;
@@ -131,8 +171,7 @@ static void close_part(struct files_sink *sink)
 static void remove_part(struct files_part *part)
 {
     close_region(part);
-    unlinkat(part->folder, part->part, 0);
-    unlinkat(part->folder, part->journal, 0);
+    remove_names(part);
     close_part(&part->sink);
 }
 
@@ -176,19 +215,6 @@ static bool check_destination(struct files_part *part, char why[FILES_WHY_MAX])
         snprintf(why, FILES_WHY_MAX, "cannot replace %.300s: it is %s, not a file; remove it, or choose another name",
                  part->name, S_ISLNK(status.st_mode) ? "a symbolic link" : "a pipe, a socket or a device");
     return S_ISREG(status.st_mode);
-}
-
-static bool read_all(int fd, uint8_t *bytes, uint64_t length, uint64_t at)
-{
-    while (length > 0) {
-        ssize_t got = pread(fd, bytes, length, (off_t)at);
-        if (got <= 0)
-            return false;
-        bytes += got;
-        at += (uint64_t)got;
-        length -= (uint64_t)got;
-    }
-    return true;
 }
 
 // Counts the chunks that are not what the table says, and takes them out of it.

@@ -12,6 +12,6 @@ struct files_sink {
     uint64_t (*count)(struct files_sink *sink);
     // Nothing more comes: is it what the sender has sent? False: why says what is wrong.
     bool (*finish)(struct files_sink *sink, const struct alb_digest *expected, char why[FILES_WHY_MAX]);
-    // Ends it; what has come stays for another attempt.
+    // Ends it; what has come stays for another attempt, if anything has.
     void (*close)(struct files_sink *sink);
 };

@@ -143,6 +143,22 @@ static void files_part__left_when_it_had_its_name(void **state)
     die_and_receive_again(DIES_BEHIND);
 }
 
+static void files_part__left_with_a_chunk_or_none(void **state)
+{
+    const struct files_message offer = {.mode = 0600, .size = 5 * FILES_CHUNK_MIN, .chunk_bytes = FILES_CHUNK_MIN};
+    for (int chunk = -1; chunk < 5; chunk++) { // the one that was committed
+        struct files_part part;
+        struct files_place where;
+        char why[FILES_WHY_MAX];
+        assert_true(files_part_open(&part, NULL, root, "name", &offer, false, why));
+        part.sink.place(&part.sink, &where);
+        if (chunk >= 0)
+            ((uint8_t *)(uintptr_t)where.table)[16 * chunk + 7] = 1;
+        part.sink.close(&part.sink);
+        assert_int_equal(unlinkat(root, "name.albedo-part", 0), chunk < 0 ? -1 : 0);
+    }
+}
+
 // Tries to receive a file, and says why it cannot.
 static const char *trouble(void)
 {
@@ -198,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_part__left_before_it_got_its_name, setup, teardown),
         cmocka_unit_test_setup_teardown(files_part__left_when_it_had_its_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_part__left_with_a_chunk_or_none, setup, teardown),
         cmocka_unit_test_setup_teardown(files_part_open__something_that_is_no_file_in_the_way, setup, teardown),
         cmocka_unit_test_setup_teardown(files_part_open__advice, setup, teardown),
     };
