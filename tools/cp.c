@@ -3,6 +3,7 @@
 // was.
 #include "tools/files.h"
 #include "tools/files_part.h"
+#include "tools/files_send.h"
 #include "tools/files_talk.h"
 
 #include "base/text.h"
@@ -92,6 +93,8 @@ static enum files_result put(struct copy *copy, struct files_link *link, int fd)
         .size = copy->size = (uint64_t)status.st_size,
         .chunk_bytes = copy->options->chunk_bytes,
     };
+    if (files_send_check_end(fd, copy->size, copy->why) != FILES_OK)
+        return FILES_CHANGED;
     snprintf(offer.text, sizeof(offer.text), "%s", copy->path);
     progress_begin(&copy->progress, base_name(copy->options->from), copy->size);
     enum files_result result = FILES_LOST;

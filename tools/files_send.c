@@ -289,17 +289,16 @@ static bool stat_at_rest(int fd, struct stat *status)
     return false;
 }
 
-// Files of /proc have no size, and one that is being written may have been given a new time before it grew.
-static enum files_result find_end(const struct sending *sending)
+enum files_result files_send_check_end(int fd, uint64_t size, char why[FILES_WHY_MAX])
 {
     uint8_t more;
-    ssize_t got = pread(sending->fd, &more, sizeof(more), (off_t)sending->size);
+    ssize_t got = pread(fd, &more, sizeof(more), (off_t)size);
     if (got <= 0)
         return FILES_OK;
-    snprintf(sending->why, FILES_WHY_MAX,
+    snprintf(why, FILES_WHY_MAX,
              "it has more than the %llu bytes that its size says: it grows, or is no plain file; copy one that is at "
              "rest",
-             (unsigned long long)sending->size);
+             (unsigned long long)size);
     return FILES_CHANGED;
 }
 
@@ -320,7 +319,7 @@ static enum files_result send_all(struct sending *sending, struct alb_digest *di
     *digest = alb_digest_end(&whole);
     if (fstat(sending->fd, &after) != 0 || !is_same(&before, &after))
         return change(sending);
-    return find_end(sending);
+    return files_send_check_end(sending->fd, sending->size, sending->why);
 }
 
 // Waits for what is under way on a connection that still works, so that the other side can be told why it is given up:

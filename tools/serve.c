@@ -4,6 +4,7 @@
 #include "tools/files_memory.h"
 #include "tools/files_part.h"
 #include "tools/files_path.h"
+#include "tools/files_send.h"
 #include "tools/files_talk.h"
 
 #include "base/list.h"
@@ -256,7 +257,10 @@ static void give_file(struct session *session, const struct files_message *wish)
         refuse_by(session, wish, errno);
         return;
     }
-    give(session, wish, fd, &status);
+    if (files_send_check_end(fd, (uint64_t)status.st_size, why) == FILES_OK)
+        give(session, wish, fd, &status);
+    else
+        refuse(session, wish, why);
     close(fd);
 }
 
