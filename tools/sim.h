@@ -67,9 +67,6 @@ int sim_file_check(const struct sim_file *file, const char *variant, bool is_who
 // Whether memory will do for all of these, when so many have been made; else why not. Made 0 begins anew.
 bool sim_has_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size);
 
-// That may be had without anything else being moved out.
-uint64_t sim_free_bytes(void);
-
 // What one host sends and receives, and its engine's trace, written to files while a scenario runs.
 struct sim_watch {
     struct alb_sim_capture capture;

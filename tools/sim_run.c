@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One run of `albedo sim`: the scenario file, the progress line, the end.
 #include "tools/command.h"
+#include "tools/free_memory.h"
 #include "tools/sim.h"
 
 #include <errno.h>
@@ -291,7 +292,7 @@ static int read_scenario(struct alb_scenario *scenario, const struct sim_file *f
         return refuse(complaint, variant);
     }
     scenario->has_room = sim_has_room;
-    scenario->memory_bytes = sim_free_bytes();
+    scenario->memory_bytes = free_memory_bytes();
     return COMMAND_OK;
 }
 
