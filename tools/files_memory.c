@@ -3,6 +3,7 @@
 #include "tools/files_memory.h"
 
 #include "tools/files_path.h"
+#include "tools/free_memory.h"
 
 #include "base/text.h"
 
@@ -43,6 +44,19 @@ int files_memory_make(struct files_memory *memory, const char *text, char why[FI
         snprintf(why, FILES_WHY_MAX, "--memory %s: %s", text, strerror(error));
     memory->address = address;
     return error;
+}
+
+bool files_memory_is_free(uint64_t bytes, char why[FILES_WHY_MAX])
+{
+    const double gib = 1 << 30;
+    uint64_t free = free_memory_bytes();
+    if (bytes > free)
+        snprintf(
+            why, FILES_WHY_MAX,
+            "--memory: %.1f GiB in all, and %.1f GiB are free: when copies fill more than that the system ends this "
+            "process, or another one",
+            (double)bytes / gib, (double)free / gib);
+    return bytes <= free;
 }
 
 static struct files_memory_sink *memory_sink(struct files_sink *sink)

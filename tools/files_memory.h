@@ -22,6 +22,10 @@ struct files_memory {
 // memory.
 int files_memory_make(struct files_memory *memory, const char *text, char why[FILES_WHY_MAX]);
 
+// Whether all that was made, so many bytes, can be used, too, as things are now: it takes room when it is written to.
+// False: why says what is there.
+bool files_memory_is_free(uint64_t bytes, char why[FILES_WHY_MAX]);
+
 // A copy into it, by one connection at a time.
 struct files_memory_sink {
     struct files_sink sink;

@@ -476,8 +476,9 @@ static int listen_at_all(const char *name, const char *port, struct rdma_event_c
 // The memory that files may be copied to and from by name. 0, or the status to end with when why is said.
 static int take_memories(struct server *server, const struct files_serve_options *options)
 {
+    char why[FILES_WHY_MAX];
+    uint64_t bytes = 0;
     for (uint32_t i = 0; i < options->memory_count; i++) {
-        char why[FILES_WHY_MAX];
         struct files_memory memory;
         int error = files_memory_make(&memory, options->memories[i], why);
         if (!error && find_memory(server, memory.name)) {
@@ -489,7 +490,10 @@ static int take_memories(struct server *server, const struct files_serve_options
             return error == EINVAL ? 2 : 1;
         }
         server->memories[server->memory_count++] = memory;
+        bytes += memory.bytes;
     }
+    if (!files_memory_is_free(bytes, why))
+        fprintf(stderr, "albedo serve: warning: %s\n", why); // more may be free by the time that it is used
     return 0;
 }
 

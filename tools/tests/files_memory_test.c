@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whether memory that copies go to is there.
+#include "tools/files_memory.h"
+
+#include "base/tests/test.h"
+
+#include "tools/free_memory.h"
+
+#include <string.h>
+
+#define GIB (1ull << 30)
+
+uint64_t free_memory_bytes(void)
+{
+    return 3 * GIB;
+}
+
+static void files_memory_is_free__no_more_than_there_is(void **state)
+{
+    char why[FILES_WHY_MAX];
+    assert_true(files_memory_is_free(3 * GIB, why));
+    assert_false(files_memory_is_free(8 * GIB, why));
+    assert_non_null(strstr(why, "--memory: 8.0 GiB in all, and 3.0 GiB are free"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_memory_is_free__no_more_than_there_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
