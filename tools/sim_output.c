@@ -3,7 +3,43 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
+
+// Files that are there only because of this process, and empty so far.
+static const char *volatile empty[4];
+static pid_t owner; // not one that it has forked
+
+static void replace(const char *before, const char *after)
+{
+    for (size_t i = 0; i < ALB_COUNT(empty); i++)
+        if (empty[i] == before) {
+            empty[i] = after;
+            return;
+        }
+}
+
+// Ends the process as if it had no handler.
+static void remove_empty(int number)
+{
+    for (size_t i = 0; i < ALB_COUNT(empty) && getpid() == owner; i++)
+        if (empty[i])
+            unlink(empty[i]);
+    raise(number);
+}
+
+static void remove_when_interrupted(const char *path)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+    const struct sigaction action = {.sa_handler = remove_empty, .sa_flags = (int)SA_RESETHAND};
+    owner = getpid();
+    replace(NULL, path);
+    for (size_t i = 0; i < ALB_COUNT(numbers); i++) {
+        struct sigaction before;
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+    }
+}
 
 int sim_output_open(struct sim_output *output, const char *path)
 {
@@ -15,6 +51,8 @@ int sim_output_open(struct sim_output *output, const char *path)
     if (fd < 0)
         return errno;
     output->file = fdopen(fd, "w");
+    if (output->file && output->is_new)
+        remove_when_interrupted(path);
     if (output->file)
         return 0;
     int error = errno;
@@ -27,6 +65,7 @@ FILE *sim_output_begin(struct sim_output *output)
     if (!output->has_begun && ftruncate(fileno(output->file), 0) != 0)
         errno = 0; // a terminal, a pipe or /dev/null: nothing to empty
     output->has_begun = true;
+    replace(output->path, NULL);
     return output->file;
 }
 
@@ -37,5 +76,6 @@ int sim_output_close(struct sim_output *output)
         error = errno;
     if (output->is_new && !output->has_begun)
         unlink(output->path);
+    replace(output->path, NULL);
     return error;
 }

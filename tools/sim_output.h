@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A file that a run of `albedo sim` is to leave behind. Whether it can be written is known before the run; what was in
-// it stays until there is something to put in its place.
+// it stays until there is something to put in its place, and a new file is not left empty by SIGINT or SIGTERM.
 #pragma once
 
 #include "base/types.h"

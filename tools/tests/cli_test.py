@@ -663,6 +663,25 @@ class Sim(unittest.TestCase):
         self.assertNotIn("toPrecision", page)  # which writes 1.024e+4
         self.assertRegex(page, r"from left to right: 0 to \d+ us")
 
+    def test_leaves_nothing_empty_when_it_is_interrupted(self):
+        with open(self.path("old"), "w", encoding="utf-8") as file:
+            file.write("what was there\n")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for name in ("new", "old"):
+                run = subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "sim", "--json", self.path(name), "--html", self.path("page"),
+                                        "--set", "workload.size=1G", "--set", "workload.messages=1000", self.file],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                until = time.monotonic() + 20
+                while not os.path.exists(self.path("page")) and time.monotonic() < until:
+                    time.sleep(0.01)
+                self.assertEqual(sorted(os.listdir(self.folder.name)), sorted({name, "old", "page", "scenario"}))
+                time.sleep(0.1)
+                run.send_signal(number)
+                self.assertEqual(run.wait(timeout=60), -number)
+                self.assertEqual(sorted(os.listdir(self.folder.name)), ["old", "scenario"])
+        with open(self.path("old"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "what was there\n")
+
     def test_result_on_stdout_is_alone_there(self):
         status, out, err = albedo("sim", "--json", "-", "--variant", "slow", self.file)
         self.assertEqual(status, 0)
