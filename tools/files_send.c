@@ -145,7 +145,8 @@ static bool may_begin_anew(enum albdv_reason reason)
 // No more than the reason comes over the wire: the receiver's device has said which error of its disk it was.
 static const char *advice(enum albdv_reason reason)
 {
-    return reason == ALBDV_JOURNAL  ? "; is its disk full? Make room there and copy it again, and it goes on from here"
+    return reason == ALBDV_JOURNAL ? "; is its disk full? Make room there and copy it again, and it goes on from here; "
+                                     "a smaller --chunk needs less, and begins anew"
            : reason == ALBDV_ACCESS ? "; has another copy to this name begun?"
                                     : "";
 }
