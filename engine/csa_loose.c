@@ -26,19 +26,26 @@ struct loose {
     uint32_t destination_epoch;
     uint32_t payload_max; // largest UDP payload that the path carries, ICRC included; 0: not known
     uint32_t hash;        // of the queue pair: its frames keep to one path
+    uint16_t path;        // which of the association's that is now
 };
 
 // ---- a packet -------------------------------------------------------------------------------------------------------
 
-// The queue pair's own, unless the path's policy has found that it is not good: then the next one that is.
-static uint16_t path_of(const struct alb_paths_out *paths, uint32_t hash)
+// The queue pair's own, unless the path's policy has found that it is not good: then the next one that is, but for what
+// tries its own again.
+static uint16_t choose_path(struct alb_assoc_live *live, uint32_t hash, alb_time now)
 {
+    struct alb_paths_out *paths = live->paths;
+    const struct alb_path_ops *ops = live->engine->path;
+    uint16_t own = (uint16_t)(hash % paths->count);
+    if (alb_path_load(paths, own)->state != ALB_PATH_GOOD && ops->may_try && ops->may_try(paths, own, now))
+        return own;
     for (uint32_t i = 0; i < paths->count; i++) {
-        uint16_t path = (uint16_t)((hash + i) % paths->count);
+        uint16_t path = (uint16_t)((own + i) % paths->count);
         if (alb_path_load(paths, path)->state == ALB_PATH_GOOD)
             return path;
     }
-    return (uint16_t)(hash % paths->count);
+    return own;
 }
 
 static uint32_t unreported(const struct alb_path_out *out)
@@ -46,9 +53,9 @@ static uint32_t unreported(const struct alb_path_out *out)
     return (uint32_t)alb_psn_diff(out->next, out->settled);
 }
 
-static bool is_unheard(const struct alb_assoc_live *live, uint32_t hash)
+static bool is_unheard(const struct loose *loose, const struct alb_assoc_live *live)
 {
-    return unreported(&live->paths->path[path_of(live->paths, hash)]) >= UNREPORTED_MAX;
+    return unreported(&live->paths->path[loose->path]) >= UNREPORTED_MAX;
 }
 
 // Of those that are not counted, too, each so many asks.
@@ -59,12 +66,14 @@ static bool asks_by_turn(const struct loose *loose)
 
 // A peer that has never been heard cannot know that the packets are ours, and reports none. Where nothing has been
 // heard of a path for long, the few that ask are counted: one of them that comes settles all before it.
-static struct alb_assoc_live *counting(const struct loose *loose, struct alb_assoc *assoc)
+static struct alb_assoc_live *counting(struct loose *loose, struct alb_assoc *assoc)
 {
     if (assoc && assoc->rest)
         alb_assoc_wake(loose->u->qp->engine, assoc);
     struct alb_assoc_live *live = assoc && assoc->peer_epoch ? assoc->live : NULL;
-    return live && (!is_unheard(live, loose->hash) || asks_by_turn(loose)) ? live : NULL;
+    if (live)
+        loose->path = choose_path(live, loose->hash, loose->packet.now);
+    return live && (!is_unheard(loose, live) || asks_by_turn(loose)) ? live : NULL;
 }
 
 static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
@@ -77,8 +86,7 @@ static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
     packet->flow = (struct alb_flow){
         .peer = {*parcel->peer, (uint16_t)(ALB_ROCE_PORT + parcel->slot)},
         .local = {*parcel->local, 0},
-        .path = (uint16_t)(packet->live ? path_of(packet->live->paths, loose->hash)
-                                        : loose->hash % engine->config.path_max),
+        .path = packet->live ? loose->path : (uint16_t)(loose->hash % engine->config.path_max),
     };
     uint32_t payload_max = loose->payload_max ? loose->payload_max : PAYLOAD_SURE;
     uint32_t length_max = ALB_MIN(payload_max, engine->config.csa_payload_bytes) & ~3u;
@@ -137,8 +145,8 @@ static bool open_packet(struct loose *loose, const struct alb_csa_parcel *parcel
 static bool asks(const struct loose *loose)
 {
     const struct alb_csa_packet *packet = &loose->packet;
-    if (packet->live && !is_unheard(packet->live, loose->hash))
-        return unreported(&packet->live->paths->path[packet->flow.path]) % PACKETS_PER_PING == PACKETS_PER_PING - 1;
+    if (packet->live && !is_unheard(loose, packet->live))
+        return unreported(&packet->live->paths->path[loose->path]) % PACKETS_PER_PING == PACKETS_PER_PING - 1;
     bool is_turn = asks_by_turn(loose);
     loose->u->uncounted += loose->is_known;
     return loose->is_known && is_turn;

@@ -365,6 +365,7 @@ static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost
 const struct alb_path_ops alb_path_adaptive = {
     .name = "adaptive",
     .pick = alb_path_adaptive_pick,
+    .may_try = alb_path_adaptive_may_try,
     .on_news = on_news,
     .on_silence = on_silence,
 };

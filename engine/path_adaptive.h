@@ -49,5 +49,6 @@ static inline uint32_t alb_path_trial_packets(const struct alb_path_out *out)
                    (uint32_t)ALB_PATH_TRIAL_MAX);
 }
 
-// pick of the policy.
+// pick and may_try of the policy.
 uint16_t alb_path_adaptive_pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now);
+bool alb_path_adaptive_may_try(struct alb_paths_out *paths, uint16_t path, alb_time now);

@@ -62,6 +62,15 @@ static void begin_trial(struct alb_paths_out *paths, uint32_t path)
     alb_path_set_state(paths, path, ALB_PATH_TRYING);
 }
 
+bool alb_path_adaptive_may_try(struct alb_paths_out *paths, uint16_t path, alb_time now)
+{
+    enum alb_path_state state = alb_path_load(paths, path)->state;
+    if (state == ALB_PATH_GOOD || !is_due(&paths->path[path], state, now))
+        return false;
+    begin_trial(paths, path);
+    return true;
+}
+
 // The first one behind the current one, in turn, that is to be tried; count: none is.
 static uint32_t find_due(const struct alb_paths_out *paths, alb_time now)
 {

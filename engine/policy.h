@@ -244,6 +244,9 @@ struct alb_path_ops {
     // The path of the next burst of this flow, among the paths of an association (engine/csa_path.h); bytes: at least
     // so many are to go.
     uint16_t (*pick)(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now);
+    // For what is not given to the pick: true if a packet may leave by that path, which is not good, to see how it does
+    // now. NULL: none is ever left.
+    bool (*may_try)(struct alb_paths_out *paths, uint16_t path, alb_time now);
     // The peer has reported packets that left by the path. NULL: no interest.
     void (*on_news)(struct alb_paths_out *paths, uint16_t path, const struct alb_path_news *news, alb_time now);
     // All that left by the path and was not settled now is, since nothing was heard of it: lost packets. NULL: no

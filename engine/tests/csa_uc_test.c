@@ -22,9 +22,9 @@ static void transport_csa(struct alb_engine_config *config)
     config->csa_payload_bytes = ALB_CSA_OUTER_BYTES + 32 + SEGMENT + 8 + ALB_ICRC_BYTES;
 }
 
-static int set_up(void **state)
+static int set_up_with(void (*change)(struct alb_engine_config *config))
 {
-    pair = pair_new(transport_csa);
+    pair = pair_new(change);
     pair_fill(pair);
     pair_connect(pair, ALB_QPT_UC, qps, NULL);
 
@@ -32,6 +32,11 @@ static int set_up(void **state)
         alb_mtu_set_route(pair->hosts[side].engine, alb_csa_uc_of(qps[side])->assoc,
                           pair->hosts[side].engine->config.csa_payload_bytes);
     return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(transport_csa);
 }
 
 static void paced(struct alb_engine_config *config)
@@ -155,6 +160,48 @@ static void after_an_outage__packets_are_counted_again(void **state)
     pair_send(pair, 0);
     look(0, 0, &header, frames, 2);
     assert_int_not_equal(header.path, 0xff);
+}
+
+static void adaptive(struct alb_engine_config *config)
+{
+    transport_csa(config);
+    config->path = "adaptive";
+}
+
+static int set_up_adaptive(void **state)
+{
+    return set_up_with(adaptive);
+}
+
+// Nothing but UC may ever come by it again.
+static void path_that_was_left__is_tried_and_taken_back(void **state)
+{
+    struct alb_csa_header header;
+    struct alb_csa_frame frames[2];
+    ask(0, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_settle(pair);
+    pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
+    ask(0, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_send(pair, 0);
+    look(0, 0, &header, frames, 2);
+    uint16_t own = header.path;
+    pair_settle(pair);
+    pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
+    struct alb_paths_out *paths = alb_csa_uc_of(qps[0])->assoc->live->paths;
+    alb_path_set_state(paths, own, ALB_PATH_LEFT);
+    paths->path[own].settled = paths->path[own].next;
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < 1000 && alb_path_load(paths, own)->state != ALB_PATH_GOOD; i++) {
+        ask(0, ALB_WR_RDMA_WRITE, 2, 8);
+        pair_send(pair, 0);
+        look(0, 0, &header, frames, 2);
+        others += header.path != own;
+        pair_settle(pair);
+        pair_expect(pair, 0, 2, ALB_WC_SUCCESS);
+        pair_pass(pair, 10000);
+    }
+    assert_int_equal(alb_path_load(paths, own)->state, ALB_PATH_GOOD);
+    assert_true(others > 0); // while what tried it was under way
 }
 
 static void small_messages__share_a_packet(void **state)
@@ -509,15 +556,24 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(first_packets__are_not_counted_and_ask),     CASE(later_packets__are_counted_and_asked_for),
-        CASE(after_an_outage__packets_are_counted_again), CASE(small_messages__share_a_packet),
-        CASE(first_message_lost__the_next_is_taken),      CASE(another_life__is_not_taken_once_bound),
-        CASE(before_the_first__nobody_is_believed),       CASE(segments__in_any_order_but_the_last),
-        CASE(last_before_others__loses_the_message),      CASE(late__up_to_2_to_the_22_before_the_end),
-        CASE(contradictions__lose_the_message),           CASE(wrong_key__is_seen_before_the_bits_are_taken),
-        CASE(no_memory_for_the_bits__loses_the_message),  CASE(bits__are_cleared_part_by_part),
-        CASE(write__behind_one_that_broke_arrives),       CASE(marked__the_rate_holds),
+        CASE(first_packets__are_not_counted_and_ask),
+        CASE(later_packets__are_counted_and_asked_for),
+        CASE(after_an_outage__packets_are_counted_again),
+        CASE(small_messages__share_a_packet),
+        CASE(first_message_lost__the_next_is_taken),
+        CASE(another_life__is_not_taken_once_bound),
+        CASE(before_the_first__nobody_is_believed),
+        CASE(segments__in_any_order_but_the_last),
+        CASE(last_before_others__loses_the_message),
+        CASE(late__up_to_2_to_the_22_before_the_end),
+        CASE(contradictions__lose_the_message),
+        CASE(wrong_key__is_seen_before_the_bits_are_taken),
+        CASE(no_memory_for_the_bits__loses_the_message),
+        CASE(bits__are_cleared_part_by_part),
+        CASE(write__behind_one_that_broke_arrives),
+        CASE(marked__the_rate_holds),
         CASE(frames_of_other_services__are_dropped),
+        cmocka_unit_test_setup_teardown(path_that_was_left__is_tried_and_taken_back, set_up_adaptive, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
