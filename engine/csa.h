@@ -141,6 +141,9 @@ enum alb_csa_fill alb_csa_add_segment(struct alb_csa *csa, struct alb_csa_packet
 void alb_csa_requester_drain(struct alb_csa *csa);
 // Adds a probe without a segment.
 enum alb_csa_fill alb_csa_send_probe(struct alb_stream_out *out, struct alb_csa_packet *packet);
+// No more can be sent before the peer has told of what was: for want of records, or of room at the peer. The last of it
+// may not have asked for a report.
+enum alb_csa_fill alb_csa_ask_for_room(struct alb_stream_out *out, struct alb_csa_packet *packet);
 // Likewise of the response stream.
 enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_packet *packet);
 // Something of the request stream was acknowledged: completes what has ended, and lets the rest go on.

@@ -272,7 +272,9 @@ enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_pack
         return ALB_CSA_FILL_NONE;
     if (alb_stream_out_next_lost(out, &psn))
         return send_segment(csa, psn, false, packet);
-    if (out->next == csa->answer_psn || !alb_stream_out_has_room(out))
+    if (out->next == csa->answer_psn)
         return ALB_CSA_FILL_NONE;
+    if (!alb_stream_out_has_room(out))
+        return alb_csa_ask_for_room(out, packet);
     return send_segment(csa, out->next, false, packet);
 }

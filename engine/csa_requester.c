@@ -380,6 +380,15 @@ enum alb_csa_fill alb_csa_send_probe(struct alb_stream_out *out, struct alb_csa_
     return ALB_CSA_FILL_DONE;
 }
 
+enum alb_csa_fill alb_csa_ask_for_room(struct alb_stream_out *out, struct alb_csa_packet *packet)
+{
+    if (out->unasked_bytes == 0)
+        return ALB_CSA_FILL_NONE;
+    out->unasked_bytes = 0;
+    out->probe_is_due = true;
+    return alb_csa_send_probe(out, packet);
+}
+
 // A segment that the peer said it lacks, or that probes. A request whose key is gone since has failed.
 static enum alb_csa_fill send_again(struct alb_csa *csa, alb_psn psn, bool is_probe, struct alb_csa_packet *packet)
 {
@@ -390,17 +399,6 @@ static enum alb_csa_fill send_again(struct alb_csa *csa, alb_psn psn, bool is_pr
         return ALB_CSA_FILL_DONE;
     }
     return send_segment(csa, wqe, psn, is_probe, packet);
-}
-
-// No more can be sent before the peer has told of what was: for want of records, or of room at the peer. The last of it
-// may not have asked for a report.
-static enum alb_csa_fill ask_for_room(struct alb_csa *csa, struct alb_csa_packet *packet)
-{
-    if (csa->requests.unasked_bytes == 0)
-        return ALB_CSA_FILL_NONE;
-    csa->requests.unasked_bytes = 0;
-    csa->requests.probe_is_due = true;
-    return alb_csa_send_probe(&csa->requests, packet);
 }
 
 enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now)
@@ -424,7 +422,7 @@ enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packe
     if (!wqe || (alb_outbound_wants_answer(wqe) && csa->asked_open >= csa->qp->attr.max_rd_atomic))
         return ALB_CSA_FILL_NONE;
     if (!alb_stream_out_has_room(out))
-        return ask_for_room(csa, packet);
+        return alb_csa_ask_for_room(out, packet);
     enum alb_csa_fill fill = send_segment(csa, wqe, out->next, false, packet);
     if (fill != ALB_CSA_FILL_DONE || !alb_stream_out_is_at_end(out))
         return fill;

@@ -426,6 +426,21 @@ static void answer_rest__is_what_is_neither_first_nor_last(void **state)
 }
 
 // A report is asked for when enough has gone, when the window has no room for two more, and with the latest.
+// Behind the last one that the peer has room for.
+static void answer__asks_where_no_more_may_leave(void **state)
+{
+    struct csa_pair *c = *state;
+    c->csa[1]->responses.room = 3;
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 8 * CSA_PAIR_ANSWER_SEGMENT);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 3);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PROBE, NULL), 1);
+    pair_settle(c->pair); // no time passes
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+}
+
 static void answer__asks_for_a_report(void **state)
 {
     struct csa_pair *c = *state;
@@ -471,6 +486,7 @@ int main(void)
         CSA_GREETED_TEST(owed__no_more_than_half_of_the_numbers),
         CSA_GREETED_TEST(answer_rest__is_what_is_neither_first_nor_last),
         CSA_GREETED_TEST(answer__asks_for_a_report),
+        CSA_GREETED_TEST(answer__asks_where_no_more_may_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
