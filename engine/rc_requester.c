@@ -130,14 +130,15 @@ static bool may_request_answer(const struct alb_rc *rc)
 
 // ---- its packets ----------------------------------------------------------------------------------------------------
 
-// Notes a packet that leaves: packets PSNs, cost_bytes of the window.
-static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t packets, uint32_t cost_bytes,
-                      alb_time now)
+// Notes a packet that leaves with so many bytes of payload: packets PSNs, cost_bytes of the window. A READ request has
+// no payload, and its answer's packets are what it costs.
+static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t bytes, uint32_t packets,
+                      uint32_t cost_bytes, alb_time now)
 {
     struct alb_qp *qp = rc->qp;
     bool is_again = alb_psn_diff(rc->next, rc->high) < 0;
-    alb_trace_add(qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, qp->number, rc->next, wqe->opcode,
-                  cost_bytes, now);
+    alb_trace_add(qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, qp->number, rc->next, wqe->opcode, bytes,
+                  now);
     if (is_again)
         alb_qp_count(qp, ALB_STAT_retransmitted_pkts, 1);
     if (rc->inflight_bytes == 0)
@@ -246,7 +247,7 @@ static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *w
         return ALB_BUILD_MORE;
     }
     alb_tx_end(builder);
-    note_sent(rc, wqe, 1, cost, now);
+    note_sent(rc, wqe, bytes, 1, cost, now);
     return ALB_BUILD_MORE;
 }
 
@@ -270,7 +271,7 @@ static uint32_t repeat_middle(struct alb_rc *rc, const struct alb_send_wqe *wqe,
         if (!header)
             break;
         alb_bth_number(header, rc->next, asks_for_ack(rc, wqe, false, cost));
-        note_sent(rc, wqe, 1, cost, now);
+        note_sent(rc, wqe, mtu, 1, cost, now);
     }
     return count;
 }
@@ -336,7 +337,7 @@ static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *w
     alb_tx_end(builder);
     alb_rc_note_asked(rc); // the answer acknowledges all before it
     note_requested(rc, alb_psn_add(rc->next, (int32_t)packets));
-    note_sent(rc, wqe, packets, cost, now);
+    note_sent(rc, wqe, 0, packets, cost, now);
     return ALB_BUILD_MORE;
 }
 
@@ -390,7 +391,7 @@ static enum alb_build_result send_atomic(struct alb_rc *rc, struct alb_send_wqe 
     alb_tx_end(builder);
     alb_rc_note_asked(rc);
     note_requested(rc, alb_psn_next(rc->next));
-    note_sent(rc, wqe, 1, cost, now);
+    note_sent(rc, wqe, bytes, 1, cost, now);
     return ALB_BUILD_MORE;
 }
 

@@ -66,6 +66,33 @@ static void requester__numbers(void **state)
     assert_int_equal(sent(c, 6)->opcode, ALB_RC_WRITE_ONLY);
 }
 
+static void keep_a_trace(struct alb_engine_config *config)
+{
+    config->trace_records = 64;
+}
+
+// The bytes of a packet in the trace are its payload, not what it takes of the window.
+static void requester__bytes_in_the_trace(void **state)
+{
+    struct pair_qps c = {.pair = pair_new(keep_a_trace)};
+    pair_connect(c.pair, ALB_QPT_RC, c.qps, NULL);
+    ask(&c, ALB_WR_RDMA_WRITE, 1, 0, 4 * MTU + 9);
+    ask(&c, ALB_WR_RDMA_READ, 2, 0, 5 * MTU);
+    ask(&c, ALB_WR_ATOMIC_FETCH_AND_ADD, 3, 0, 8);
+    ask(&c, ALB_WR_ATOMIC_WRITE, 4, 0, 8);
+    assert_int_equal(pair_send(c.pair, 0), 8);
+    static const uint32_t bytes[] = {MTU, MTU, MTU, MTU, 9, 0, 0, 8};
+    struct alb_trace_record record;
+    for (uint32_t i = 0; i < ALB_COUNT(bytes);) {
+        assert_true(alb_engine_trace(c.pair->hosts[0].engine, &record));
+        if (record.kind != ALB_TRACE_send)
+            continue;
+        assert_int_equal(record.b, bytes[i]);
+        i++;
+    }
+    pair_free(c.pair);
+}
+
 // A fenced request waits for READs and atomics before it, and for nothing else (10.8.3.3).
 static void requester__fence(void **state)
 {
@@ -525,6 +552,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PAIR_RC_TEST(requester__packets_of_a_write),
         PAIR_RC_TEST(requester__numbers),
+        cmocka_unit_test(requester__bytes_in_the_trace),
         PAIR_RC_TEST(requester__fence),
         PAIR_RC_TEST(requester__max_rd_atomic_bounds_what_is_outstanding),
         PAIR_RC_TEST(requester__no_reads_agreed),
