@@ -3,6 +3,7 @@
 #include "device/failure.h"
 
 #include "base/log.h"
+#include "device/address.h"
 
 #include <stdio.h>
 
@@ -50,11 +51,17 @@ static const char *kind_name(const struct alb_qp *qp)
     return names[alb_qp_kind(qp)];
 }
 
-// Programs (ibv_rc_pingpong) ask for 1, which is enough for a network without routers only.
-static const char *hops_hint(const struct alb_qp_failure *failure)
+// What the address of a peer that does not answer gives away. A loopback address came from a host that was started
+// without --net, this one or another. Programs (ibv_rc_pingpong) ask for a hop limit of 1, which is enough for a
+// network without routers only.
+static const char *address_hint(const struct alb_qp_failure *failure)
 {
-    bool may_be_it = failure->status == ALB_WC_RETRY_EXC_ERR && failure->hop_limit == 1;
-    return may_be_it ? " (its hop limit is 1, with which no packet passes a router)" : "";
+    if (failure->status != ALB_WC_RETRY_EXC_ERR)
+        return "";
+    if (alb_address_is_loopback(&failure->peer.addr))
+        return " (that address is taken to be on this host; for a peer on another one start both by "
+               "`albedo run --net`)";
+    return failure->hop_limit == 1 ? " (its hop limit is 1, with which no packet passes a router)" : "";
 }
 
 #define EFFORT_MAX 64
@@ -91,7 +98,7 @@ char *alb_failure_format(const struct alb_qp *qp, const struct alb_qp_failure *f
                  "PSN %u, "
                  "%s, syndrome 0x%02x",
                  kind_name(qp), alb_qp_number(qp), request_name(failure->opcode), peer, failure->dest_qpn, reason,
-                 hops_hint(failure), failure->last_psn, failure->awaited_psn, effort, failure->syndrome);
+                 address_hint(failure), failure->last_psn, failure->awaited_psn, effort, failure->syndrome);
     return text;
 }
 

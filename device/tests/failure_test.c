@@ -73,6 +73,7 @@ static void alb_failure_format__what_does_not_pass_a_router(void **state)
     char text[ALB_FAILURE_TEXT_MAX];
     side_open(&side, options, ALB_QPT_RC);
     struct alb_qp_failure failure = failure_of(&side);
+    failure.peer.addr = alb_addr_from_ipv4((const uint8_t[]){192, 0, 2, 7});
     failure.hop_limit = 1;
     assert_non_null(strstr(alb_failure_format(side.qp, &failure, text), hint));
     failure.hop_limit = 64;
@@ -80,6 +81,26 @@ static void alb_failure_format__what_does_not_pass_a_router(void **state)
     failure.hop_limit = 1;
     failure.status = ALB_WC_REM_ACCESS_ERR; // it was answered
     assert_null(strstr(alb_failure_format(side.qp, &failure, text), "hop limit"));
+    side_close(&side);
+    free(options);
+}
+
+// Of two hosts that were both started without --net each takes the other for itself, and no router is between them.
+static void alb_failure_format__a_peer_by_a_loopback_address(void **state)
+{
+    struct alb_device_options *options = pair_options("127.96.0.1");
+    struct side side;
+    char text[ALB_FAILURE_TEXT_MAX];
+    side_open(&side, options, ALB_QPT_RC);
+    struct alb_qp_failure failure = failure_of(&side);
+    failure.hop_limit = 1;
+    alb_failure_format(side.qp, &failure, text);
+    assert_non_null(strstr(text, "no acknowledgement (that address is taken to be on this host; "));
+    assert_non_null(strstr(text, "start both by `albedo run --net`); last PSN"));
+    assert_non_null(strstr(text, "syndrome 0x00")); // it is whole
+    assert_null(strstr(text, "router"));
+    failure.status = ALB_WC_REM_ACCESS_ERR; // it was answered
+    assert_null(strstr(alb_failure_format(side.qp, &failure, text), "--net"));
     side_close(&side);
     free(options);
 }
@@ -136,6 +157,7 @@ int main(void)
         cmocka_unit_test(alb_failure_format__at_requester),
         cmocka_unit_test(alb_failure_format__how_often_by_what_decided),
         cmocka_unit_test(alb_failure_format__what_does_not_pass_a_router),
+        cmocka_unit_test(alb_failure_format__a_peer_by_a_loopback_address),
         cmocka_unit_test(alb_failure_format_unsent__says_what_and_why),
         cmocka_unit_test(alb_failure_format__at_responder),
         cmocka_unit_test(alb_failure_format__with_nothing_under_way),
