@@ -235,6 +235,8 @@ int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct 
     if (!families_agree(id, source, destination, &peer))
         return rdmacm_fail(EINVAL);
     error = resolve(id, &peer, port);
+    if (error)
+        rdmacm_why_no_address(&peer, port, error);
     error = report(id, error ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, -error);
     return rdmacm_result(error ? error : rdmacm_complete(id));
 }

@@ -273,6 +273,14 @@ void rdmacm_on_engine_event(const struct alb_cm_event *event);
 // TIMEWAIT_EXIT, once TIMEWAIT is over and the program has disconnected. Called with the token held.
 void rdmacm_tell_timewait_exit(struct rdmacm_id *id);
 
+// ---- why.c
+
+// Each says once in a process, at level warning, what may be wrong and what to do: about the peer whose address could
+// not be resolved (the errno), the one that has not answered, and the one that has no listener there.
+void rdmacm_why_no_address(const struct alb_addr *peer, uint16_t port, int error);
+void rdmacm_why_no_answer(const struct rdmacm_id *id);
+void rdmacm_why_nobody_listens(const struct rdmacm_id *id);
+
 // ---- connect.c
 
 uint32_t rdmacm_random_psn(void);

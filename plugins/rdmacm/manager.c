@@ -147,6 +147,8 @@ static void on_sidr_response(struct rdmacm_id *id, const struct alb_cm_message *
     bool is_valid = rep->status == ALB_CM_SIDR_VALID;
     struct rdmacm_event *event = rdmacm_event_new(id, is_valid ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE,
                                                   is_valid ? 0 : rep->status);
+    if (rep->status == ALB_CM_SIDR_UNSUPPORTED)
+        rdmacm_why_nobody_listens(id);
     if (!event)
         return;
     id->remote_ece = message->ece;
@@ -169,10 +171,19 @@ static void on_sidr_response(struct rdmacm_id *id, const struct alb_cm_message *
 static void on_rejected(struct rdmacm_id *id, const struct alb_cm_message *message)
 {
     struct rdmacm_event *event = rdmacm_event_new(id, RDMA_CM_EVENT_REJECTED, message->rej.reason);
+    if (message->rej.reason == ALB_CM_REJ_INVALID_SERVICE_ID)
+        rdmacm_why_nobody_listens(id);
     if (!event)
         return;
     fill_conn(event, message);
     rdmacm_post(id, event);
+}
+
+static void on_timed_out(struct rdmacm_id *id)
+{
+    if (!id->knows_peer) // else it is one that has called, and is gone
+        rdmacm_why_no_answer(id);
+    rdmacm_post_plain(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
 // A kernel does not answer a peer that disconnects, and does not begin TIMEWAIT, until the program disconnects, too.
@@ -207,7 +218,7 @@ void rdmacm_on_engine_event(const struct alb_cm_event *event)
         rdmacm_post_plain(id, RDMA_CM_EVENT_ESTABLISHED, 0);
         break;
     case ALB_CM_EVENT_TIMED_OUT:
-        rdmacm_post_plain(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+        on_timed_out(id);
         break;
     case ALB_CM_EVENT_DISCONNECTED:
         rdmacm_post_plain(id, RDMA_CM_EVENT_DISCONNECTED, 0);
