@@ -48,14 +48,14 @@ demo:
 check:
 	@scripts/setup.sh build check
 	@$(MAKE) --no-print-directory all
-	@scripts/check.sh $(BUILD) quick
+	@scripts/check.sh $(BUILD) quick $(JOBS)
 
 # Everything: the whole table, the kill and crowd tests, UCX, libfabric and MPI, pyverbs, all scenarios, long searches, the kernel in QEMU.
 check-all:
 	@scripts/setup.sh build check
 	@scripts/setup.sh stacks || echo 'make: without UCX, libfabric and MPI'
 	@$(MAKE) --no-print-directory all
-	@scripts/check.sh $(BUILD) all
+	@scripts/check.sh $(BUILD) all $(JOBS)
 
 # Simulated scenarios, each checked against its expected result. STAGE=nightly: the long ones; all: both.
 scenarios:

@@ -1,18 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# check.sh BUILD quick|all: runs the tests and ends with the line "N passed, N failed" summed over the parts. The output of each part
-# is kept in BUILD/check/.
+# check.sh BUILD quick|all [JOBS]: runs the tests and ends with the line "N passed, N failed" summed over the parts. The output of each
+# part is kept in BUILD/check/. JOBS (all processors) is for the parts that run several tests at a time.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-build=${1:?usage: check.sh BUILD quick|all}
-extent=${2:?usage: check.sh BUILD quick|all}
+build=${1:?usage: check.sh BUILD quick|all [JOBS]}
+extent=${2:?usage: check.sh BUILD quick|all [JOBS]}
+jobs=${3:-$(nproc)}
 logs=$build/check
 . scripts/parts.sh
 
 csa_faults='loss=1%,reorder=2%,duplicate=0.5%'
 faults='loss=1%,duplicate=0.1%,reorder=1%,corrupt=0.01%'
-part unit 900 ctest --test-dir "$build" --output-on-failure -j "$(nproc)" -LE slow --no-tests=error
+part unit 900 ctest --test-dir "$build" --output-on-failure -j "$jobs" -LE slow --no-tests=error
 case $extent in
 quick)
     part e2e 900 python3 tests/e2e/table.py --build "$build" --quick --device all
@@ -47,7 +48,7 @@ all)
     part paths 300 python3 bench/paths.py --build "$build" --check
     part incast 300 python3 bench/incast.py --build "$build" --check
     part pyverbs 1800 python3 tests/conformance/run_pyverbs.py --build "$build"
-    part scenarios 3600 python3 scripts/scenarios.py --build "$build" --stage all
+    part scenarios 3600 python3 scripts/scenarios.py --build "$build" --stage all --jobs "$jobs"
     part search 1800 "$build/bin/alb_search" --seeds 0..50000
     part search-albedo0 1800 "$build/bin/alb_search" --transport csa --seeds 0..50000
     part search-transactions 1800 "$build/bin/alb_search" --transactions --seeds 0..50000

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Tests scripts/parts.sh: what is counted, what is skipped, and what the end of the time makes of a part.
+# Tests scripts/parts.sh and what calls it: what is counted, what is skipped, and what the end of the time makes of a part.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -44,4 +44,9 @@ expect end_of_time__what_had_failed_counts '0 passed, 1 failed' "ends=\$((\$(dat
 expect end_of_time__failed_row_counts '0 passed, 1 failed' "ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$spoilt_table'"
 expect end_of_time__of_what_hangs '0 passed, 1 failed' "ends=\$((\$(date +%s) + 6)); part a 1 sleep 30"
 wait
+# JOBS reaches the tests, too.
+if ! make -n check JOBS=3 | grep -q 'scripts/check\.sh .* quick 3$'; then
+    echo 'FAIL  jobs__reach_the_tests'
+    touch "$work/wrong"
+fi
 [ ! -e "$work/wrong" ]
