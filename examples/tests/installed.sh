@@ -18,6 +18,16 @@ done
 for page in $(sed -n 's/^ *\(albdv_[a-z_]*\);$/\1/p' "$source/plugins/verbs/libalbedodv.map") albdv_read_begin albdv_read_retry; do
     test -f "$(find "$prefix" -name "$page.3")"
 done
+# What a text links to has come along.
+docs=$(dirname "$(find "$prefix" -name README.md)")
+for text in "$docs"/*.md "$docs"/docs/*.md; do
+    grep -o ']([^)]*)' "$text" | sed -e 's/^](//' -e 's/[)#].*//' -e '/^$/d' -e '/^[a-z]*:/d' | while read -r link; do
+        test -e "$(dirname "$text")/$link" || {
+            echo "$text: $link is not there"
+            exit 1
+        }
+    done
+done
 "$prefix/bin/albedo" run --device albedo0 -- "$prefix/expect"
 "$prefix/bin/albedo" run --device albedo0 -- "$prefix/entry" 5000
 "$prefix/bin/albedo" sim -c -q "$prefix/share/albedo/scenarios/uec-single"
