@@ -176,7 +176,7 @@ int sim_plot_open(const char *directory)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", directory, strerror(errno));
     return system("command -v gnuplot >/dev/null") == 0
                ? COMMAND_OK
-               : command_error(COMMAND_FAILED, "sim", "--plot: gnuplot is not installed");
+               : command_error(COMMAND_FAILED, "sim", "--plot: gnuplot is not installed (Debian: gnuplot-nox)");
 }
 
 int sim_plot(const char *directory, const struct alb_result_of *result)

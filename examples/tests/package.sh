@@ -20,6 +20,8 @@ for library in libibverbs1 libisal2 libjansson4 libc6; do
         ;;
     esac
 done
+test "$(dpkg-deb --field "$package" Recommends Suggests)" = "Recommends: libibverbs-dev
+Suggests: gnuplot-nox"
 dpkg-deb -x "$package" "$folder/root"
 "$folder/root/usr/bin/albedo" info
 "$folder/root/usr/bin/albedo" run -- ibv_devinfo

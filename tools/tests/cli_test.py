@@ -838,6 +838,10 @@ class Sim(unittest.TestCase):
         with open(os.path.join(self.path("p"), "scenario-slow-links.svg"), encoding="utf-8") as file:
             self.assertIn("h1 to s0", file.read())
 
+    def test_plot_without_gnuplot(self):
+        result = albedo("sim", "--quiet", "--plot", self.path("p"), self.file, environment={"PATH": self.folder.name})
+        self.assertEqual(result, (1, "", "albedo sim: --plot: gnuplot is not installed (Debian: gnuplot-nox)\n"))
+
     def plot_by(self, script, *arguments, folder=None):
         with open(self.path("gnuplot"), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n" + script)
