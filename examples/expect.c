@@ -180,6 +180,8 @@ int main(int argc, char **argv)
     if (announced)
         printf(", %u of them announced", (unsigned)announced);
     printf("\n");
+    if (!announced)
+        fprintf(stderr, "albdv_expect, which only albedo0 has: start this by `albedo run --device albedo0 --`\n");
     ibv_dereg_mr(w.mr);
     ibv_destroy_cq(w.sent);
     ibv_destroy_cq(w.came);
