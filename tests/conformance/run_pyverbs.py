@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""pyverbs' own tests (rdma-core's tests/) over Albedo: a table, the reason of every skip, and "N passed, N failed, N skipped".
+"""pyverbs' own tests (rdma-core's tests/) over Albedo: a table, the reason of every skip, and "N passed, N failed, N skipped"
+with the release of the tests.
 
 The tests come from the rdma-core source package that matches the installed pyverbs or, where the mirror lacks it, from that of a later
 Debian release. PYVERBS_TESTS names a folder that holds an unpacked `tests` instead.
@@ -8,6 +9,7 @@ Debian release. PYVERBS_TESTS names a folder that holds an unpacked `tests` inst
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -35,6 +37,16 @@ def find_tests(build):
     if not os.path.islink(link):
         os.symlink(os.path.join(source, "tests"), link)
     return alone
+
+
+def release_of(tests):
+    """What stands behind the counts: how much is tested differs by release."""
+    source = os.path.dirname(os.path.realpath(os.path.join(tests, "tests")))
+    try:
+        with open(os.path.join(source, "CMakeLists.txt"), encoding="utf-8") as file:
+            return "rdma-core " + re.search(r'set\(PACKAGE_VERSION "([^"]*)"', file.read()).group(1)
+    except (OSError, AttributeError):
+        return source
 
 
 def run_module(options, tests, module):
@@ -78,7 +90,7 @@ def main():
             if result["outcome"] != "passed" or options.verbose:
                 why = result["why"] if result["outcome"] == "failed" else result["why"].split("\n")[0]
                 print(f"{result['outcome']:8}{result['test'].removeprefix('tests.')}  {why}", flush=True)
-    print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped (tests of {release_of(tests)})")
     return 1 if count["failed"] or not count["passed"] else 0
 
 
