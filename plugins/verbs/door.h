@@ -134,6 +134,10 @@ static inline bool alb_door_has_reflection(const struct alb_door_context *contex
     return strcmp(context->limits->transport, "csa") == 0;
 }
 
+// Where a call of libalbedodv is refused (EOPNOTSUPP) because the device is of another transport, says so once in a
+// process: the program has taken the first device, which mostly is roce0. region.c.
+void alb_door_say_refused(const struct alb_door_context *context, const char *call, int error);
+
 // Takes the driver token for a control call. ENODEV in a forked child; the token is then not held.
 int alb_door_lock(struct alb_door_context *context);
 void alb_door_unlock(struct alb_door_context *context);

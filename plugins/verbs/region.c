@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // albdv_region(3): regions with version words, and regions that are files.
 #include "engine/region.h"
+#include "base/log.h"
 #include "device/durable.h"
 #include "plugins/verbs/door.h"
 #include "plugins/verbs/dv.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { LINE = 64 }; // bytes; also the smallest stride
@@ -44,6 +46,17 @@ static struct alb_door_region *make(struct ibv_mr *mr, const struct albdv_region
     return made;
 }
 
+void alb_door_say_refused(const struct alb_door_context *context, const char *call, int error)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    bool is_device = error == EOPNOTSUPP && !alb_door_has_reflection(context);
+    if (is_device && alb_log_is_shown(ALB_LOG_WARNING) && !atomic_flag_test_and_set(&said))
+        alb_log(ALB_LOG_WARNING,
+                "%s: only albedo0 has this, and the program has opened %s: start it by "
+                "`albedo run --device albedo0 --`",
+                call, ibv_get_device_name(context->verbs.context.device));
+}
+
 static void discard(struct alb_door_region *region)
 {
     free(region->own_words);
@@ -77,6 +90,7 @@ struct albdv_region *alb_door_create_region(struct ibv_mr *outer, const struct a
     if (error) {
         if (made)
             discard(made);
+        alb_door_say_refused(alb_door_context(outer->context), "albdv_create_region", error);
         return alb_door_fail(error);
     }
     mr->transactional = made;
@@ -126,6 +140,7 @@ struct ibv_mr *alb_door_reg_durable(struct ibv_pd *pd, const char *path, size_t 
         error = EOPNOTSUPP;
     if (!error && alb_door_is_forked(context))
         error = ENODEV;
+    alb_door_say_refused(context, "albdv_reg_durable", error);
     if (error)
         return alb_door_fail(error);
     const struct alb_durable_init init = {

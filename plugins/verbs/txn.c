@@ -384,6 +384,7 @@ struct albdv_qp_ex *alb_door_extend_qp(struct ibv_qp *outer, const struct albdv_
 {
     struct alb_door_qp *qp = alb_door_qp(outer);
     int error = extend(qp, attr);
+    alb_door_say_refused(alb_door_context(outer->context), "albdv_extend_qp", error);
     return error ? alb_door_fail(error) : &qp->txn->dv;
 }
 

@@ -4,6 +4,8 @@
 
 #include "fixture.h"
 
+#include "device/tests/said.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -154,8 +156,13 @@ static void fork__child_destroys_its_copy(void **state)
 static void region__not_on_roce0(void **state)
 {
     struct fixture *f = *state;
+    struct said said;
+    char text[512];
+    said_begin(&said);
     assert_null(albdv_create_region(f->mr, NULL));
     assert_int_equal(errno, EOPNOTSUPP);
+    said_end(&said, text, sizeof(text));
+    assert_non_null(strstr(text, "albdv_create_region: only albedo0 has this, and the program has opened roce0"));
     assert_null(albdv_reg_durable(f->pd, "/tmp/albedo-nowhere", 4096, 0, 0));
     assert_int_equal(errno, EOPNOTSUPP);
     assert_int_not_equal(access("/tmp/albedo-nowhere", F_OK), 0);
