@@ -255,10 +255,12 @@ static bool awaits_earlier_answer(struct alb_csa *csa)
     return wqe && alb_psn_is_before(wqe->first_psn, csa->requests.una);
 }
 
-// It left before the peer can have been asked again: no answer to that, and each answer counts once.
+// It left before the peer can have been asked again: no answer to that, and each answer counts once. One that takes no
+// time at all is an answer, or what is to be sent again would go for ever before any time has passed.
 static bool precedes_question(const struct alb_csa *csa, alb_time now)
 {
-    return csa->rnr_asked_at && now < csa->rnr_asked_at + csa->assoc->live->rtt_min_ns;
+    alb_time asked_at = csa->rnr_asked_at;
+    return asked_at && now > asked_at && now < asked_at + csa->assoc->live->rtt_min_ns;
 }
 
 static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
