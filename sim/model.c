@@ -249,6 +249,8 @@ static void succeed(struct alb_model *model, struct alb_model_qp *qp, uint32_t n
     if (alb_model_is_atomic(op->opcode))
         alb_model_gather(model->memory[qp->side].actual, op->local, op->local_count, (uint8_t *)&op->original, 8);
     op->is_executed = alb_model_is_reliable(qp->type);
+    if (op->is_executed)
+        alb_model_check_stored(model, qp, number);
     finish(model, qp, number, ALB_MODEL_DONE);
 }
 

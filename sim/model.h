@@ -4,6 +4,7 @@
 //
 // RC, XRC: requests execute in order and exactly once; each signalled one completes once, in order, with the status it
 // must have; after an error everything is flushed in order; messages arrive in order, whole, in the receives in order.
+// What a WRITE brings is stored when it completes, or when a message behind it does.
 // Atomics of all queue pairs have one total order that agrees with each queue pair's. UC and UD: a message arrives
 // whole and untouched, or not at all. No byte outside of what was asked for changes, ever. Where memory is registered
 // with relaxed ordering, of several WRITEs to a byte any may be the last one to be stored; all else keeps its order.
@@ -170,6 +171,8 @@ void alb_model_adopt(struct alb_model_memory *memory, const struct alb_model_spa
 // Copies length bytes out of the spans of an arena.
 void alb_model_gather(const uint8_t *arena, const struct alb_model_span *spans, uint32_t count, uint8_t *to,
                       uint32_t length);
+// The request has been reported as done, here or there: what it writes is stored.
+void alb_model_check_stored(struct alb_model *model, const struct alb_model_qp *qp, uint32_t number);
 void alb_model_check_slice(struct alb_model *model, struct alb_model_qp *qp);
 void alb_model_check_words(struct alb_model *model, uint32_t side);
 void alb_model_check_arena(struct alb_model *model, uint32_t side);

@@ -100,6 +100,35 @@ static void check_delivered(struct alb_model *model, const struct alb_model_qp *
     }
 }
 
+// May a byte of a WRITE that is stored be another one's by now: of one posted after it; of any, where nothing orders
+// them.
+static bool is_overwritten(const struct alb_model *model, const struct alb_model_qp *qp, uint32_t number,
+                           uint32_t remote_at, uint8_t byte)
+{
+    bool is_reliable = alb_model_is_reliable(qp->type);
+    for (uint32_t i = model->is_relaxed || !is_reliable ? 0 : number + 1; i < qp->count; i++) {
+        const struct alb_model_op *op = &qp->ops[i];
+        bool is_under_way = has_effect(qp, op) || (!is_reliable && alb_model_is_write(op->opcode));
+        if (is_under_way && remote_at - op->remote_at < op->length && op->content[remote_at - op->remote_at] == byte)
+            return true;
+    }
+    return false;
+}
+
+void alb_model_check_stored(struct alb_model *model, const struct alb_model_qp *qp, uint32_t number)
+{
+    const struct alb_model_op *op = &qp->ops[number];
+    const uint8_t *actual = model->memory[1 - qp->side].actual + op->remote_at;
+    if (!has_effect(qp, op) || memcmp(actual, op->content, op->length) == 0)
+        return;
+    for (uint32_t k = 0; k < op->length; k++)
+        if (actual[k] != op->content[k] && !is_overwritten(model, qp, number, op->remote_at + k, actual[k])) {
+            alb_model_fail(model, "WRITE %u of queue pair %u/%u has been reported: byte %u is %02x, must be %02x",
+                           number, qp->side, qp->index, k, actual[k], op->content[k]);
+            return;
+        }
+}
+
 void alb_model_check_slice(struct alb_model *model, struct alb_model_qp *qp)
 {
     struct alb_model_memory *memory = &model->memory[1 - qp->side];

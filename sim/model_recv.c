@@ -30,10 +30,14 @@ static struct alb_model_op *next_message(struct alb_model_qp *from)
     return NULL;
 }
 
-static void mark_executed(struct alb_model_qp *from, const struct alb_model_op *until)
+// A message that has come says that all before it is done, too.
+static void mark_executed(struct alb_model *model, struct alb_model_qp *from, const struct alb_model_op *until)
 {
     for (struct alb_model_op *op = from->ops; op <= until; op++)
-        op->is_executed |= op->life == until->life;
+        if (op->life == until->life && !op->is_executed) {
+            op->is_executed = true;
+            alb_model_check_stored(model, from, (uint32_t)(op - from->ops));
+        }
 }
 
 static struct alb_model_op *find_unreliable(struct alb_model *model, struct alb_model_qp *from,
@@ -96,11 +100,13 @@ static void deliver(struct alb_model *model, struct alb_model_qp *qp, const stru
         if (op && !fits_message(op, wc, got, wc->byte_len))
             op = NULL;
         if (op)
-            mark_executed(from, op);
+            mark_executed(model, from, op);
     } else if (qp->type == ALB_QPT_UD) {
         op = find_datagram(model, qp, wc, got + header, wc->byte_len - header);
     } else {
         op = find_unreliable(model, from, qp, wc, got, wc->byte_len);
+        if (op)
+            alb_model_check_stored(model, from, (uint32_t)(op - from->ops));
     }
     free(got);
     if (op)
