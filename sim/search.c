@@ -62,6 +62,7 @@ static void change_life(struct alb_search *search, uint32_t side, uint32_t index
         break;
     case 1:
         alb_search_poll(search, side);
+        alb_search_life_reset(search, side, index);
         modify(search, side, index, ALB_QPS_RESET);
         alb_model_on_reset(&search->model, qp->model);
         qp->is_connected = false;
@@ -92,6 +93,7 @@ static void step(struct alb_search *search)
     uint32_t side = alb_search_below(search, ALB_MODEL_SIDES);
     uint32_t index = alb_search_below(search, search->qp_count);
     uint32_t choice = alb_search_below(search, 100);
+    alb_search_life_come_back(search);
     if (choice < 50) {
         for (uint32_t n = 1 + alb_search_below(search, 4); n > 0; n--)
             alb_search_post(search, side, index);
@@ -109,6 +111,7 @@ static void step(struct alb_search *search)
         cut(search);
     } else if (choice < 91 && search->has_restarts) {
         alb_search_restart(search, side);
+        alb_search_life_end(search, side);
     } else {
         alb_sim_network_run_for(&search->pair.network, ALB_SIM_NS(1) << alb_search_below(search, 19));
     }
@@ -230,6 +233,7 @@ static void run_phase(struct alb_search *search)
         if (!search->sides[0].qps[i].is_connected || !search->sides[1].qps[i].is_connected ||
             alb_search_percent(search, 20))
             alb_search_connect(search, i, true);
+    alb_search_life_begin_phase(search);
     set_faults(search, true);
     for (uint32_t n = steps(search); n > 0 && !has_failed(search); n--)
         step(search);
@@ -272,8 +276,8 @@ bool alb_search_run(uint64_t seed, const struct alb_search_options *options, str
     if (options->capture && alb_sim_capture_open(&pcap, options->capture) == 0)
         search->pair.host[0].capture = &pcap;
     search->pair.host[0].trace = search->pair.host[1].trace = lines;
-    for (uint32_t phases = 1 + alb_search_below(search, search->is_short ? 2 : 3); phases > 0 && !has_failed(search);
-         phases--)
+    uint32_t phases = 1 + alb_search_below(search, search->is_short ? 2 : 3);
+    for (phases += phases == 1 && search->comes_back; phases > 0 && !has_failed(search); phases--)
         run_phase(search);
     sum_up(search, result);
     search->pair.host[0].trace = search->pair.host[1].trace = NULL;

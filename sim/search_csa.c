@@ -81,5 +81,7 @@ void alb_search_draw_csa(struct alb_search *search, struct alb_sim_pair_config *
         draw_lanes(search, config);
     search->has_partitions = alb_search_percent(search, 15);
     search->has_restarts = alb_search_percent(search, 15);
+    search->comes_back = search->has_restarts && alb_prng_below(&search->more, 2) == 1;
+    search->may_duplicate |= search->comes_back;
     search->may_lose_much |= search->has_partitions;
 }

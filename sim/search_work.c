@@ -250,6 +250,12 @@ static void follow_window(struct alb_search_qp *qp, const struct alb_wc *wc)
         alb_search_window_done(qp, op, (enum alb_wc_status)wc->status);
 }
 
+static bool is_answered(const struct alb_search_qp *qp, const struct alb_wc *wc)
+{
+    return !is_receive(wc) && wc->status == ALB_WC_SUCCESS && wc->opcode != ALB_WC_BIND_MW &&
+           wc->opcode != ALB_WC_LOCAL_INV && wc->wr_id < qp->model->count;
+}
+
 uint32_t alb_search_poll(struct alb_search *search, uint32_t side)
 {
     struct alb_search_side *s = &search->sides[side];
@@ -264,6 +270,8 @@ uint32_t alb_search_poll(struct alb_search *search, uint32_t side)
         if (is_in_error(peer) || alb_qp_current_state(peer) == ALB_QPS_RESET)
             qp->model->may_fail = true;
         follow_window(qp, wc);
+        if (is_answered(qp, wc))
+            alb_search_life_answered(search, qp);
         if (is_receive(wc))
             alb_model_on_recv(&search->model, qp->model, (uint32_t)wc->wr_id, wc, is_in_error(qp->qp));
         else

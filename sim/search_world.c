@@ -235,6 +235,7 @@ static bool draws_relaxed(uint64_t seed)
 void alb_search_draw(struct alb_search *search, uint64_t seed, struct alb_sim_pair_config *config)
 {
     alb_prng_init(&search->prng, seed);
+    alb_prng_init(&search->more, ~seed * 3);
     draw_limits(search);
     draw_faults(search);
     lay_out(search);
@@ -313,13 +314,14 @@ void alb_search_close(struct alb_search *search)
 
 // ---- connecting -----------------------------------------------------------------------------------------------------
 
-static void reset(struct alb_search *search, uint32_t side, uint32_t index)
+static void reset(struct alb_search *search, uint32_t side, uint32_t index, bool keeps_number)
 {
     struct alb_search_qp *qp = &search->sides[side].qps[index];
+    alb_search_life_reset(search, side, index);
     alb_model_on_reset(&search->model, qp->model);
     alb_search_window_end(&qp->window);
     alb_search_reclaim_slots(&search->sides[side]);
-    if (alb_search_percent(search, 30)) {
+    if (alb_search_percent(search, 30) && !keeps_number) {
         alb_search_must(alb_qp_destroy(qp->qp));
         create_qp(search, side, index);
         return;
@@ -387,18 +389,24 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
     attr.state = ALB_QPS_RTS;
     alb_search_must(alb_qp_modify(qp->qp, &attr, rts_mask(type), now));
     qp->model->rnr_retry = attr.rnr_retry;
-    qp->model->may_fail = qp->model->has_failed = false;
+    qp->model->may_fail = search->is_confused;
+    qp->model->has_failed = false;
     qp->is_connected = true;
+    qp->is_over = false;
+    qp->psn = psn[side];
 }
 
 void alb_search_connect(struct alb_search *search, uint32_t index, bool is_quiet)
 {
     uint32_t psn[ALB_MODEL_SIDES];
+    bool repeats = !is_quiet && alb_search_life_repeats(search, index);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         psn[side] = (uint32_t)alb_prng_u64(&search->prng) & ALB_PSN_MASK;
         if (is_quiet && alb_search_percent(search, 30))
             psn[side] = (0u - alb_search_below(search, 64)) & ALB_PSN_MASK; // wraps soon
-        reset(search, side, index);
+        if (repeats)
+            psn[side] = search->sides[side].qps[index].psn;
+        reset(search, side, index, repeats);
     }
     alb_model_on_new_life(&search->model, index);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)

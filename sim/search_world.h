@@ -40,6 +40,8 @@ struct alb_search_qp {
     struct alb_model_qp *model;
     struct alb_qp_cap cap;
     bool is_connected;
+    bool is_over; // connected with a side that has begun anew since
+    uint32_t psn; // the first one that it sent with
     struct alb_search_window window;
 };
 
@@ -55,12 +57,17 @@ struct alb_search_side {
     struct alb_ah *ah;
     uint8_t *arena;
     uint64_t iova;
+    // Of the peer's lives: whether it has had an answer from the present one, and had when the phase began, so that
+    // every packet names that one; and when one has ended, whether it knows so, and takes nothing from it any more.
+    bool knows_life, knew_life, may_learn, has_learnt;
     struct alb_search_qp qps[ALB_MODEL_QPS_MAX];
     struct alb_search_slot slots[SEARCH_SLOTS];
 };
 
 struct alb_search {
     struct alb_prng prng;
+    struct alb_prng
+        more; // what was thought of later draws from this one, so that what else a seed draws stays as it is
     struct alb_sim_pair pair;
     struct alb_model model;
     struct alb_search_side sides[ALB_MODEL_SIDES];
@@ -81,6 +88,9 @@ struct alb_search {
     bool has_lifecycle;   // queue pairs are reset, put into error, drained in the middle of work
     bool has_partitions;  // the network is cut for a while
     bool has_restarts;    // a side's program ends and begins anew
+    bool comes_back;  // and is connected again at once, with the numbers that it had where the epochs tell them apart
+    bool is_confused; // of a life that had begun anew the peer may have known nothing: it may take that for the newer
+                      // one
     bool may_lose_much;
     bool may_duplicate;
     uint32_t patience; // doublings of the timeouts: what waits in front of a slow lane is no silence
@@ -115,12 +125,26 @@ void alb_search_close(struct alb_search *search);
 // A side's program ends without a word and begins anew, with all objects that it had, none of them connected.
 void alb_search_restart(struct alb_search *search, uint32_t side);
 // Connects number index of both sides anew; everything of it has been polled.
-// is_quiet: no packet of its former life is under way; else only chance keeps the new PSNs away from the old ones.
+// is_quiet: no packet of its former life is under way; else only chance keeps the new PSNs away from the old ones, or
+// where one side has begun anew and the other one knows so, epochs keep them apart, and the PSNs are the old ones.
 void alb_search_connect(struct alb_search *search, uint32_t index, bool is_quiet);
 
 // search_csa.c
 // Draws what only CSA has: policies, paths, lanes, partitions, restarts. After everything else has been drawn.
 void alb_search_draw_csa(struct alb_search *search, struct alb_sim_pair_config *config);
+
+// search_life.c
+void alb_search_life_begin_phase(struct alb_search *search);
+// A request of the queue pair that the peer had to answer has succeeded.
+void alb_search_life_answered(struct alb_search *search, const struct alb_search_qp *qp);
+// The queue pair is about to be reset.
+void alb_search_life_reset(struct alb_search *search, uint32_t side, uint32_t index);
+// The side has begun anew. May connect queue pairs.
+void alb_search_life_end(struct alb_search *search, uint32_t side);
+// Between two steps: a side may end with packets under way, come back at once, and be known to have.
+void alb_search_life_come_back(struct alb_search *search);
+// Whether number index may be connected with the PSNs that it had.
+bool alb_search_life_repeats(const struct alb_search *search, uint32_t index);
 
 // search_window.c
 // Draws a request that opens or closes a window of this side; false if there is none to draw.
