@@ -298,6 +298,37 @@ static bool may_fail_with(const struct alb_model *model, const struct alb_model_
     }
 }
 
+static bool may_be_refused(const struct alb_model_qp *qp, const struct alb_model_op *op)
+{
+    bool is_long = alb_model_takes_receive(op->opcode) && op->length > qp->used->length_min;
+    bool is_wrong = op->fate != ALB_WC_SUCCESS && op->fate != ALB_WC_LOC_PROT_ERR;
+    return is_wrong || is_long || (op->may_end != ALB_WC_SUCCESS && op->may_end != ALB_WC_LOC_PROT_ERR);
+}
+
+// A request that is refused puts the queue pair that refuses it into error, too, and it need have nothing to show for
+// it.
+bool alb_model_has_cause(const struct alb_model *model, const struct alb_model_qp *qp)
+{
+    const struct alb_model_qp *peer = &model->qps[1 - qp->side][qp->index];
+    if (qp->has_failed || qp->may_break || qp->may_fail || model->may_lose_much)
+        return true;
+    for (uint32_t i = 0; i < peer->count; i++)
+        if (peer->ops[i].life == peer->life && may_be_refused(qp, &peer->ops[i]))
+            return true;
+    return false;
+}
+
+void alb_model_check_broken(struct alb_model *model, const struct alb_model_qp *qp)
+{
+    if (!alb_model_has_cause(model, qp))
+        alb_model_fail(model, "queue pair %u/%u is in error for nothing", qp->side, qp->index);
+}
+
+void alb_model_on_break(struct alb_model_qp *qp)
+{
+    qp->may_break = true;
+}
+
 void alb_model_on_send(struct alb_model *model, struct alb_model_qp *qp, uint32_t number, const struct alb_wc *wc,
                        bool is_error)
 {
@@ -325,7 +356,8 @@ void alb_model_on_send(struct alb_model *model, struct alb_model_qp *qp, uint32_
         succeed(model, qp, number);
         return;
     }
-    if (is_flush ? !is_error : qp->has_failed || !may_fail_with(model, qp, op, wc->status))
+    if (is_flush ? !is_error || !alb_model_has_cause(model, qp)
+                 : qp->has_failed || !may_fail_with(model, qp, op, wc->status))
         alb_model_fail(model, "request %u of queue pair %u/%u (opcode %u) ended with %u, fate %u", number, qp->side,
                        qp->index, op->opcode, wc->status, op->fate);
     qp->has_failed = true;

@@ -3,11 +3,11 @@
 // two hosts post and is shown what completes; it says when a completion, a byte or the lack of one breaks a promise:
 //
 // RC, XRC: requests execute in order and exactly once; each signalled one completes once, in order, with the status it
-// must have; after an error everything is flushed in order; messages arrive in order, whole, in the receives in order.
-// What a WRITE brings is stored when it completes, or when a message behind it does.
-// Atomics of all queue pairs have one total order that agrees with each queue pair's. UC and UD: a message arrives
-// whole and untouched, or not at all. No byte outside of what was asked for changes, ever. Where memory is registered
-// with relaxed ordering, of several WRITEs to a byte any may be the last one to be stored; all else keeps its order.
+// must have; after an error, which has a cause, everything is flushed in order; messages arrive in order, whole, in the
+// receives in order. What a WRITE brings is stored when it completes, or when a message behind it does. Atomics of all
+// queue pairs have one total order that agrees with each queue pair's. UC and UD: a message arrives whole and
+// untouched, or not at all. No byte outside of what was asked for changes, ever. Where memory is registered with
+// relaxed ordering, of several WRITEs to a byte any may be the last one to be stored; all else keeps its order.
 //
 // Time is divided into phases. Within one, the order of events is checked; at its end, when nothing is under way,
 // memory is.
@@ -82,6 +82,7 @@ struct alb_model_qp {
     uint8_t rnr_retry;
     bool may_fail;   // its peer is gone or in error, so retries may be exceeded
     bool has_failed; // a request ended with an error or was flushed
+    bool may_break;  // its program or a receive that failed may have put it into error
     uint32_t life;   // how often it has begun anew
     struct alb_model_op *ops;
     uint32_t count, capacity;
@@ -140,6 +141,10 @@ void alb_model_on_send(struct alb_model *model, struct alb_model_qp *qp, uint32_
                        bool is_error);
 void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_t number, const struct alb_wc *wc,
                        bool is_error);
+// Its program puts it into error.
+void alb_model_on_break(struct alb_model_qp *qp);
+// It is in error, and all its completions have been shown: something must have put it there.
+void alb_model_check_broken(struct alb_model *model, const struct alb_model_qp *qp);
 // The queue pair was reset or destroyed, after all its completions had been shown: what is open will never complete.
 void alb_model_on_reset(struct alb_model *model, struct alb_model_qp *qp);
 
@@ -180,6 +185,8 @@ static inline struct alb_model_qp *alb_model_peer(struct alb_model *model, const
 {
     return &model->qps[1 - qp->side][qp->index];
 }
+// Of model.c: whether anything may have put the queue pair into error.
+bool alb_model_has_cause(const struct alb_model *model, const struct alb_model_qp *qp);
 static inline bool alb_model_is_xrc(enum alb_qp_type type)
 {
     return type == ALB_QPT_XRC_SEND || type == ALB_QPT_XRC_RECV;

@@ -136,9 +136,8 @@ void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_
         deliver(model, qp, recv, number, wc);
         break;
     case ALB_WC_WR_FLUSH_ERR:
-        if (!is_error)
-            alb_model_fail(model, "receive %u of queue pair %u/%u flushed though not in error", number, qp->side,
-                           qp->index);
+        if (!is_error || !alb_model_has_cause(model, qp))
+            alb_model_fail(model, "receive %u of queue pair %u/%u flushed for nothing", number, qp->side, qp->index);
         break;
     case ALB_WC_LOC_LEN_ERR:
         next = alb_model_is_reliable(qp->type) ? next_message(alb_model_peer(model, qp)) : NULL;
@@ -154,7 +153,7 @@ void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_
         alb_model_fail(model, "receive %u of queue pair %u/%u: status %u", number, qp->side, qp->index, wc->status);
     }
     if (wc->status != ALB_WC_SUCCESS)
-        alb_model_peer(model, qp)->may_fail = true;
+        qp->may_break = alb_model_peer(model, qp)->may_fail = true;
     recv->state = wc->status == ALB_WC_SUCCESS ? ALB_MODEL_DONE : ALB_MODEL_FAILED;
     recvs->open--;
     alb_model_loosen(&model->memory[qp->side], recv->local, recv->local_count, -1);

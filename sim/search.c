@@ -57,8 +57,10 @@ static void change_life(struct alb_search *search, uint32_t side, uint32_t index
             reconnect(search, index);
         break;
     case 0:
-        if (state != ALB_QPS_RESET)
-            modify(search, side, index, ALB_QPS_ERR);
+        if (state == ALB_QPS_RESET)
+            break;
+        alb_model_on_break(qp->model);
+        modify(search, side, index, ALB_QPS_ERR);
         break;
     case 1:
         alb_search_poll(search, side);
