@@ -80,6 +80,22 @@ static struct alb_model_op *find_datagram(struct alb_model *model, const struct 
     return op;
 }
 
+// What is behind a message is as it was: all of the receive, where a WRITE with immediate took it. Of UC a message that
+// was never whole may have been there before.
+static void check_behind(struct alb_model *model, const struct alb_model_qp *qp, const struct alb_model_recv *recv,
+                         uint32_t number, uint32_t from)
+{
+    const struct alb_model_memory *memory = &model->memory[qp->side];
+    uint8_t *is = alb_model_get(recv->length), *was = alb_model_get(recv->length);
+    alb_model_gather(memory->actual, recv->local, recv->local_count, is, recv->length);
+    alb_model_gather(memory->expected, recv->local, recv->local_count, was, recv->length);
+    if (qp->type != ALB_QPT_UC && from < recv->length && memcmp(is + from, was + from, recv->length - from) != 0)
+        alb_model_fail(model, "receive %u of queue pair %u/%u: what is behind byte %u has changed", number, qp->side,
+                       qp->index, from);
+    free(is);
+    free(was);
+}
+
 static void deliver(struct alb_model *model, struct alb_model_qp *qp, const struct alb_model_recv *recv,
                     uint32_t number, const struct alb_wc *wc)
 {
@@ -94,6 +110,7 @@ static void deliver(struct alb_model *model, struct alb_model_qp *qp, const stru
         return;
     }
     alb_model_gather(model->memory[qp->side].actual, recv->local, recv->local_count, got, recv->length);
+    check_behind(model, qp, recv, number, is_write ? 0 : wc->byte_len);
     struct alb_model_op *op = NULL;
     if (alb_model_is_reliable(qp->type)) {
         op = next_message(from);

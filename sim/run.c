@@ -266,6 +266,7 @@ static bool size_memory(struct alb_run *run, struct alb_cluster_config *config, 
         if (task->kind == ALB_TASK_SEND && run->schedule.works[task->work].op == ALB_WORK_SEND)
             config->receive_bytes = ALB_MAX(config->receive_bytes, (uint32_t)task->bytes);
     }
+    run->receive_bytes = config->receive_bytes;
     if (!alb_run_bytes_layout(run, &channel)) {
         const struct alb_document_entry *place = alb_scenario_place(run->scenario, "host", "", "real_bytes");
         return alb_complain(complaint, place->file, place->line,

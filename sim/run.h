@@ -119,6 +119,7 @@ struct alb_run {
     struct alb_run_arena *arenas;      // by channel, likewise
     struct alb_run_model *models;      // by channel, likewise
     uint64_t memory_used;              // of a host, likewise: beyond it lie the receives
+    uint32_t receive_bytes;            // with real bytes: of each receive
     char too_large[100];               // why it is, for memory
     char violation[300];               // the first broken promise, with real bytes; empty: none
     const char *promise;               // that was broken: its sentence without names and numbers
@@ -162,6 +163,8 @@ bool alb_run_bytes_layout(struct alb_run *run, uint32_t *too_large);
 void alb_run_bytes_fill(struct alb_run *run);
 void alb_run_bytes_place(const struct alb_run *run, uint32_t task, struct alb_message *message);
 void alb_run_bytes_check(struct alb_run *run, uint32_t task, uint64_t offset, const char *when);
+// A receive has completed, and is about to be posted again: behind the message it is as it was.
+void alb_run_bytes_end_receive(struct alb_run *run, const struct alb_cluster_completion *completion);
 void alb_run_bytes_fini(struct alb_run *run);
 // A promise is broken: the run ends.
 void alb_run_violate(struct alb_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -169,6 +169,25 @@ void alb_run_bytes_check(struct alb_run *run, uint32_t task, uint64_t offset, co
     }
 }
 
+// Of UC a message that was never whole may have been there before. What is not a message's is 0, as it was at first.
+void alb_run_bytes_end_receive(struct alb_run *run, const struct alb_cluster_completion *completion)
+{
+    const struct alb_run_channel *channel =
+        &run->channels[alb_channel_connection(completion->channel)->user[completion->side]];
+    bool is_unreliable = run->schedule.works[channel->work].is_unreliable;
+    uint32_t host = completion->side ? channel->high : channel->low;
+    uint8_t *receive = alb_cluster_memory(run->cluster, host) + completion->offset;
+    uint32_t from = completion->wc->opcode == ALB_WC_RECV ? ALB_MIN(completion->wc->byte_len, run->receive_bytes) : 0;
+    for (uint32_t at = from; at < run->receive_bytes && completion->status == ALB_WC_SUCCESS && !is_unreliable; at++)
+        if (receive[at]) {
+            alb_run_violate(run,
+                            "host %" PRIu32 ": byte %" PRIu32 " of a receive is 0x%02x, behind a message of %" PRIu32,
+                            host, at, receive[at], from);
+            break;
+        }
+    memset(receive, 0, completion->status == ALB_WC_SUCCESS && !is_unreliable ? from : run->receive_bytes);
+}
+
 void alb_run_bytes_fini(struct alb_run *run)
 {
     free(run->places);

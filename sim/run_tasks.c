@@ -396,6 +396,8 @@ void alb_run_on_complete(void *context, const struct alb_cluster_completion *com
         on_received(run, completion, now);
     else
         on_posted_done(run, completion, now);
+    if (completion->is_received && run->places)
+        alb_run_bytes_end_receive(run, completion);
     alb_run_drain(run, now);
 }
 
