@@ -105,6 +105,19 @@ static void be_late(struct alb_search *search)
     set_faults(search, &search->faults);
 }
 
+// What is not bound to the life that is over would be sent again, to the present one.
+static void fall_silent(struct alb_search *search, uint32_t side)
+{
+    struct alb_search_side *s = &search->sides[side];
+    const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    for (uint32_t i = 0; i < search->qp_count; i++)
+        if (is_reliable(search, i) && alb_qp_current_state(s->qps[i].qp) != ALB_QPS_RESET) {
+            alb_model_on_break(s->qps[i].model);
+            alb_search_must(alb_qp_modify(s->qps[i].qp, &attr, ALB_QP_STATE, alb_sim_host_now(s->host)));
+        }
+    alb_sim_host_poke(s->host);
+}
+
 static bool learns(struct alb_search *search, uint32_t side)
 {
     const uint32_t rounds = 20;
@@ -131,18 +144,20 @@ void alb_search_life_come_back(struct alb_search *search)
     be_late(search);
     alb_search_restart(search, side);
     end_life(search, side);
+    fall_silent(search, 1 - side);
     if (!learns(search, 1 - side))
         return;
     alb_search_poll(search, side);
+    search->repeats = true;
     for (uint32_t i = 0; i < search->qp_count; i++)
         if (search->sides[side].qps[i].is_over && is_reliable(search, i)) {
             alb_search_connect(search, i, false);
             work(search, i);
         }
+    search->repeats = false;
 }
 
 bool alb_search_life_repeats(const struct alb_search *search, uint32_t index)
 {
-    bool has_learnt = search->sides[0].has_learnt || search->sides[1].has_learnt;
-    return has_learnt && search->sides[0].qps[index].is_over && is_reliable(search, index);
+    return search->repeats && search->sides[0].qps[index].is_over && is_reliable(search, index);
 }
