@@ -166,6 +166,11 @@ void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_
         if (!next || (next->fate != ALB_WC_REM_ACCESS_ERR && next->may_end != ALB_WC_REM_ACCESS_ERR))
             alb_model_fail(model, "receive %u of queue pair %u/%u: refused for nothing", number, qp->side, qp->index);
         break;
+    case ALB_WC_REM_INV_REQ_ERR: // or its queue pair allows none
+        next = alb_model_is_reliable(qp->type) ? next_message(alb_model_peer(model, qp)) : NULL;
+        if (!next || next->fate != ALB_WC_REM_INV_REQ_ERR)
+            alb_model_fail(model, "receive %u of queue pair %u/%u: refused for nothing", number, qp->side, qp->index);
+        break;
     default:
         alb_model_fail(model, "receive %u of queue pair %u/%u: status %u", number, qp->side, qp->index, wc->status);
     }

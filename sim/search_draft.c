@@ -78,8 +78,76 @@ static enum alb_wr_opcode draw_opcode(struct alb_search *search, enum alb_qp_typ
     }
 }
 
-static void draw_wrong(struct alb_search *search, enum alb_qp_type type, struct alb_search_draft *draft)
+// Wrong in another way than it was drawn, if there is what it takes.
+static void draw_other_wrong(struct alb_search *search, const struct alb_model_qp *qp, struct alb_search_draft *draft)
 {
+    const struct alb_search_side *peer = &search->sides[1 - qp->side];
+    const struct alb_model_op *op = &draft->op;
+    enum alb_search_wrong wrong = SEARCH_WRONG_PD + (enum alb_search_wrong)alb_prng_below(&search->more, 6);
+    uint32_t index = wrong == SEARCH_WRONG_WINDOW_OTHER ? (qp->index + 1) % search->qp_count : qp->index;
+    const struct alb_search_window *window = &peer->qps[index].window;
+    const struct alb_model_span *slice = &search->model.qps[qp->side][index].slice;
+    bool is_possible = wrong <= SEARCH_WRONG_REGION_RIGHTS || (qp->type == ALB_QPT_RC && window->mw);
+    draft->key = window->key;
+    draft->at = op->remote_at;
+    switch (wrong) {
+    case SEARCH_WRONG_PD:
+        draft->key = alb_region_key(peer->foreign_mr);
+        break;
+    case SEARCH_WRONG_REGION_RIGHTS:
+        draft->key = alb_region_key(op->opcode == ALB_WR_RDMA_READ ? peer->written_mr : peer->read_mr);
+        break;
+    case SEARCH_WRONG_WINDOW_CLOSED:
+        is_possible &= window->state == SEARCH_WINDOW_CLOSED;
+        draft->at = slice->at;
+        break;
+    case SEARCH_WRONG_WINDOW_OTHER:
+        is_possible &= index != qp->index;
+        draft->at = slice->at;
+        break;
+    case SEARCH_WRONG_WINDOW_BOUNDS:
+        draft->at = slice->at + slice->length - (op->length / 2 & ~7u);
+        break;
+    default:
+        is_possible &= alb_model_is_atomic(op->opcode);
+        draft->at = slice->at;
+    }
+    if (is_possible)
+        draft->wrong = wrong;
+}
+
+static uint32_t right_for(enum alb_wr_opcode opcode)
+{
+    return alb_model_is_write(opcode)    ? ALB_ACCESS_REMOTE_WRITE
+           : opcode == ALB_WR_RDMA_READ  ? ALB_ACCESS_REMOTE_READ
+           : alb_model_is_atomic(opcode) ? ALB_ACCESS_REMOTE_ATOMIC
+                                         : 0;
+}
+
+// Whatever its key is, the peer's queue pair may allow no such request.
+static void draw_rights(struct alb_search *search, const struct alb_search_qp *qp, struct alb_search_draft *draft)
+{
+    const struct alb_search_side *peer = &search->sides[1 - qp->model->side];
+    struct alb_model_op *op = &draft->op;
+    uint32_t right = right_for(op->opcode);
+    if ((peer->qps[qp->model->index].access & right) == right) {
+        bool is_narrow =
+            draft->wrong == SEARCH_WRONG_NOTHING && search->has_errors && alb_prng_below(&search->more, 100) < 30;
+        if (is_narrow && op->opcode == ALB_WR_RDMA_READ)
+            draft->narrow = alb_region_key(peer->read_mr);
+        if (is_narrow && alb_model_is_write(op->opcode))
+            draft->narrow = alb_region_key(peer->written_mr);
+        return;
+    }
+    draft->wrong = SEARCH_WRONG_NOTHING;
+    op->may_end = ALB_WC_SUCCESS;
+    op->fate = alb_model_is_reliable(qp->model->type) ? ALB_WC_REM_INV_REQ_ERR : ALB_WC_SUCCESS;
+    op->is_undeliverable = !alb_model_is_reliable(qp->model->type);
+}
+
+static void draw_wrong(struct alb_search *search, const struct alb_model_qp *qp, struct alb_search_draft *draft)
+{
+    enum alb_qp_type type = qp->type;
     struct alb_model_op *op = &draft->op;
     if (!search->has_errors || op->length == 0)
         return;
@@ -103,6 +171,8 @@ static void draw_wrong(struct alb_search *search, enum alb_qp_type type, struct 
         op->fate = ALB_WC_REM_ACCESS_ERR;
     else
         op->is_undeliverable = true;
+    if (draft->wrong != SEARCH_WRONG_LOCAL_KEY && alb_prng_below(&search->more, 100) < 60)
+        draw_other_wrong(search, qp, draft);
 }
 
 // Lets an XRC request name a queue that is not there.
@@ -184,8 +254,9 @@ bool alb_search_draw_request(struct alb_search *search, struct alb_search_side *
         uint32_t at = search->slots_at + (uint32_t)(draft->slot - side->slots) * search->slot_bytes;
         op->local_count = alb_search_cut(search, at, op->length, op->local);
     }
-    draw_wrong(search, type, draft);
+    draw_wrong(search, qp->model, draft);
     draw_queue(search, type, draft);
     draw_window(search, qp, draft);
+    draw_rights(search, qp, draft);
     return true;
 }

@@ -14,11 +14,19 @@ enum alb_search_wrong {
     SEARCH_WRONG_LOCAL_FLEETING, // not wrong yet
     SEARCH_WRONG_REMOTE_FLEETING,
     SEARCH_WRONG_QUEUE, // XRC: no such shared receive queue
+    SEARCH_WRONG_PD,
+    SEARCH_WRONG_REGION_RIGHTS, // of a region that is only read, or only written
+    SEARCH_WRONG_WINDOW_CLOSED, // it has been open
+    SEARCH_WRONG_WINDOW_OTHER,  // another queue pair's
+    SEARCH_WRONG_WINDOW_BOUNDS,
+    SEARCH_WRONG_WINDOW_RIGHTS, // no window of a search opens memory to atomics
 };
 
 struct alb_search_draft {
     struct alb_model_op op;
     enum alb_search_wrong wrong;
+    uint32_t key, at; // from WRONG_PD on: the peer's key that it names, and where in the peer's arena
+    uint32_t narrow;  // if not 0: the right key of a region that opens memory to such requests and no others
     bool is_inline;
     struct alb_search_slot *slot;
     struct alb_search_window *through_window; // the peer's, whose key it uses or invalidates

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory windows in a search: a side opens one over the memory where the peer's queue pair writes, the peer uses its
-// key, and one of the two closes it. A key is used only between the bind's completion and the request that closes it,
-// so every use must succeed.
+// key, and one of the two closes it. A key is used between the bind's completion and the request that closes it, and
+// then every use must succeed, or when the window is known to be closed (sim/search_draft.h), and then none may.
 #include "sim/search_world.h"
 
 bool alb_search_draw_window(struct alb_search *search, uint32_t side, uint32_t index, struct alb_send_wr *wr)
@@ -17,7 +17,9 @@ bool alb_search_draw_window(struct alb_search *search, uint32_t side, uint32_t i
         return false;
     if (!window->mw && alb_mw_create(s->pd, ALB_MW_TYPE_2, &window->mw) != 0)
         return false;
-    window->key = (alb_region_key(window->mw) & ~0xffu) | alb_search_below(search, 256);
+    // Not soon one that it had: requests with that key may be under way, which must fail.
+    uint32_t before = window->key ? window->key : alb_region_key(window->mw);
+    window->key = (before & ~0xffu) | ((before + 1 + alb_search_below(search, 256) % 16) & 0xff);
     *wr = (struct alb_send_wr){
         .opcode = ALB_WR_BIND_MW,
         .bind = {window->mw, s->mr, s->iova + slice->at, slice->length,

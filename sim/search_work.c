@@ -67,6 +67,12 @@ static void aim(const struct alb_search *search, const struct alb_search_side *p
     default:
         break;
     }
+    if (draft->wrong >= SEARCH_WRONG_PD) {
+        wr->rkey = draft->key;
+        wr->remote_addr = peer->iova + draft->at;
+    }
+    if (draft->narrow)
+        wr->rkey = draft->narrow;
     if (draft->through_window)
         wr->rkey = draft->through_window->key;
 }

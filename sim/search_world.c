@@ -66,7 +66,7 @@ static void draw_engine(struct alb_search *search, struct alb_engine_config *con
     config->slot = (uint8_t)alb_search_below(search, 256);
     config->qp_max = 16 + search->qp_count + alb_search_below(search, 4);
     config->region_max = 16;
-    config->pd_max = 1;
+    config->pd_max = 2;
     config->cq_max = 1;
     config->srq_max = 1 + ALB_MODEL_NAMED;
     config->xrcd_max = 1;
@@ -171,6 +171,17 @@ void alb_search_renew_fleeting(struct alb_search *search, uint32_t side)
     alb_search_must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->fleeting_mr));
 }
 
+static void create_narrow_regions(struct alb_search *search, uint32_t side)
+{
+    struct alb_search_side *s = &search->sides[side];
+    const uint32_t local = rights(search) & (ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_RELAXED_ORDERING);
+    alb_search_must(alb_mr_create(s->other_pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->foreign_mr));
+    alb_search_must(
+        alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, local | ALB_ACCESS_REMOTE_READ, &s->read_mr));
+    alb_search_must(
+        alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, local | ALB_ACCESS_REMOTE_WRITE, &s->written_mr));
+}
+
 static void create_objects(struct alb_search *search, uint32_t side)
 {
     struct alb_search_side *s = &search->sides[side];
@@ -183,12 +194,14 @@ static void create_objects(struct alb_search *search, uint32_t side)
                         .path_payload_max = search->path_payload_max};
     s->iova = iova_base * (side + 1);
     alb_search_must(alb_pd_create(engine, &s->pd));
+    alb_search_must(alb_pd_create(engine, &s->other_pd));
     alb_search_must(alb_cq_create(engine, search->is_short ? 1024 : 4096, NULL, &s->cq));
     alb_search_must(alb_ah_create(s->pd, &av, &s->ah));
     alb_search_must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->mr));
     alb_search_must(
         alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, ALB_ACCESS_LOCAL_WRITE, &s->closed_mr));
     alb_search_renew_fleeting(search, side);
+    create_narrow_regions(search, side);
     if (search->is_shared)
         alb_search_must(alb_srq_create(s->pd, search->recv_wr_max, search->sge_max, 0, NULL, &s->srq));
     alb_search_must(alb_xrcd_create(engine, &s->xrcd));
@@ -281,9 +294,13 @@ static void destroy_objects(struct alb_search *search, uint32_t side)
     alb_search_must(alb_mr_destroy(s->closed_mr));
     alb_search_must(alb_mr_destroy(s->fleeting_mr));
     s->fleeting_mr = NULL;
+    alb_search_must(alb_mr_destroy(s->foreign_mr));
+    alb_search_must(alb_mr_destroy(s->read_mr));
+    alb_search_must(alb_mr_destroy(s->written_mr));
     alb_search_must(alb_ah_destroy(s->ah));
     alb_search_must(alb_cq_destroy(s->cq));
     alb_search_must(alb_pd_destroy(s->pd));
+    alb_search_must(alb_pd_destroy(s->other_pd));
     if (s->host->memory.data_path_calls)
         alb_model_fail(&search->model, "side %u took memory on the data path", side);
 }
@@ -352,6 +369,15 @@ static uint32_t rts_mask(enum alb_qp_type type)
     return ALB_QP_STATE | ALB_QP_SQ_PSN | (asks ? reliable : type == ALB_QPT_XRC_RECV ? ALB_QP_TIMEOUT : 0);
 }
 
+// Most often all of it.
+static uint32_t draw_access(struct alb_search *search)
+{
+    const uint32_t all[] = {ALB_ACCESS_REMOTE_WRITE, ALB_ACCESS_REMOTE_READ, ALB_ACCESS_REMOTE_ATOMIC};
+    uint32_t without = (uint32_t)alb_prng_below(&search->more, 20);
+    uint32_t access = all[0] | all[1] | all[2];
+    return search->has_errors && without < ALB_COUNT(all) ? access & ~all[without] : access;
+}
+
 static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, const uint32_t psn[ALB_MODEL_SIDES])
 {
     struct alb_search_side *s = &search->sides[side];
@@ -362,7 +388,7 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
     struct alb_qp_attr attr = {
         .state = ALB_QPS_INIT,
         .port = 1,
-        .access = ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC,
+        .access = draw_access(search),
         .qkey = 0x11,
         .path_mtu_bytes = search->mtu_bytes,
         .dest_qpn = alb_qp_number(peer->qps[index].qp),
@@ -393,6 +419,7 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
     qp->model->has_failed = qp->model->may_break = false;
     qp->is_connected = true;
     qp->is_over = false;
+    qp->access = attr.access;
     qp->psn = psn[side];
 }
 

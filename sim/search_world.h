@@ -39,6 +39,7 @@ struct alb_search_qp {
     struct alb_qp *qp;
     struct alb_model_qp *model;
     struct alb_qp_cap cap;
+    uint32_t access; // what it lets its peer do
     bool is_connected;
     bool is_over; // connected with a side that has begun anew since
     uint32_t psn; // the first one that it sent with
@@ -47,13 +48,15 @@ struct alb_search_qp {
 
 struct alb_search_side {
     struct alb_sim_host *host;
-    struct alb_pd *pd;
+    struct alb_pd *pd, *other_pd;
     struct alb_cq *cq;
     struct alb_srq *srq;
     struct alb_xrcd *xrcd;
     struct alb_srq *named[ALB_MODEL_NAMED]; // what XRC queue pairs name, by the rest of their index
     struct alb_region *mr, *closed_mr;      // over the arena: with all rights; with none for the peer
     struct alb_region *fleeting_mr;         // with all rights, but not for long
+    struct alb_region *foreign_mr;          // with all rights, of the other protection domain
+    struct alb_region *read_mr, *written_mr; // that the peer may only read, or only write
     struct alb_ah *ah;
     uint8_t *arena;
     uint64_t iova;
@@ -89,7 +92,7 @@ struct alb_search {
     bool has_partitions;  // the network is cut for a while
     bool has_restarts;    // a side's program ends and begins anew
     bool comes_back;  // and is connected again at once, with the numbers that it had where the epochs tell them apart
-    bool repeats;         // what is over is connected with the PSNs that it had
+    bool repeats;     // what is over is connected with the PSNs that it had
     bool is_confused; // of a life that had begun anew the peer may have known nothing: it may take that for the newer
                       // one
     bool may_lose_much;
