@@ -79,11 +79,11 @@ static enum alb_wr_opcode draw_opcode(struct alb_search *search, enum alb_qp_typ
 }
 
 // Wrong in another way than it was drawn, if there is what it takes.
-static void draw_other_wrong(struct alb_search *search, const struct alb_model_qp *qp, struct alb_search_draft *draft)
+static void draw_other_wrong(struct alb_search *search, const struct alb_model_qp *qp, enum alb_search_wrong wrong,
+                             struct alb_search_draft *draft)
 {
     const struct alb_search_side *peer = &search->sides[1 - qp->side];
     const struct alb_model_op *op = &draft->op;
-    enum alb_search_wrong wrong = SEARCH_WRONG_PD + (enum alb_search_wrong)alb_prng_below(&search->more, 6);
     uint32_t index = wrong == SEARCH_WRONG_WINDOW_OTHER ? (qp->index + 1) % search->qp_count : qp->index;
     const struct alb_search_window *window = &peer->qps[index].window;
     const struct alb_model_span *slice = &search->model.qps[qp->side][index].slice;
@@ -114,6 +114,19 @@ static void draw_other_wrong(struct alb_search *search, const struct alb_model_q
     }
     if (is_possible)
         draft->wrong = wrong;
+}
+
+// Most windows have not been opened yet when there is something to post, so that where there is one it is tried often.
+static void draw_wrong_window(struct alb_search *search, const struct alb_model_qp *qp, struct alb_search_draft *draft)
+{
+    struct alb_model_op *op = &draft->op;
+    if (!search->has_errors || op->length == 0 || qp->type != ALB_QPT_RC || !alb_search_is_remote(op->opcode) ||
+        draft->wrong != SEARCH_WRONG_NOTHING || alb_prng_below(&search->more, 100) >= 10)
+        return;
+    enum alb_search_wrong wrong = SEARCH_WRONG_WINDOW_CLOSED + (enum alb_search_wrong)alb_prng_below(&search->more, 4);
+    draw_other_wrong(search, qp, wrong, draft);
+    if (draft->wrong != SEARCH_WRONG_NOTHING)
+        op->fate = ALB_WC_REM_ACCESS_ERR;
 }
 
 static uint32_t right_for(enum alb_wr_opcode opcode)
@@ -172,7 +185,7 @@ static void draw_wrong(struct alb_search *search, const struct alb_model_qp *qp,
     else
         op->is_undeliverable = true;
     if (draft->wrong != SEARCH_WRONG_LOCAL_KEY && alb_prng_below(&search->more, 100) < 60)
-        draw_other_wrong(search, qp, draft);
+        draw_other_wrong(search, qp, SEARCH_WRONG_PD + (enum alb_search_wrong)alb_prng_below(&search->more, 2), draft);
 }
 
 // Lets an XRC request name a queue that is not there.
@@ -255,6 +268,7 @@ bool alb_search_draw_request(struct alb_search *search, struct alb_search_side *
         op->local_count = alb_search_cut(search, at, op->length, op->local);
     }
     draw_wrong(search, qp->model, draft);
+    draw_wrong_window(search, qp->model, draft);
     draw_queue(search, type, draft);
     draw_window(search, qp, draft);
     draw_rights(search, qp, draft);
