@@ -2,6 +2,8 @@
 // alb_search --seeds A..B: searches a range of seeds for a broken promise (sim/search.h). Stops at the first one.
 #include "sim/search.h"
 
+#include "sim/last_words.h"
+
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,6 +57,7 @@ static bool run(uint64_t seed, bool twice, const struct alb_search_options *opti
 {
     const struct alb_search_options quiet = {.transport = options->transport, .is_short = options->is_short};
     struct alb_search_result again;
+    alb_last_words_seed(seed);
     bool ok = alb_search_run(seed, options, result);
     if (ok && twice && (!alb_search_run(seed, &quiet, &again) || again.trace_hash != result->trace_hash)) {
         printf("seed %" PRIu64 ": the second run differs from the first\n", seed);
@@ -82,6 +85,7 @@ static bool run_txn(uint64_t seed, bool twice, const struct alb_search_options *
 {
     const struct alb_search_options quiet = {.is_durable = options->is_durable};
     struct alb_search_txn_result again;
+    alb_last_words_seed(seed);
     bool ok = alb_search_txn_run(seed, options, result);
     if (ok && twice && (!alb_search_txn_run(seed, &quiet, &again) || again.trace_hash != result->trace_hash)) {
         printf("seed %" PRIu64 ": the second run differs from the first\n", seed);
@@ -238,6 +242,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "alb_search: \"%s\": takes options only\n", argv[optind]);
         return 2;
     }
+    alb_last_words_begin("alb_search");
     return taken.transactions ? search_transactions(taken.first, taken.last, taken.twice, &taken.options)
                               : search_connections(taken.first, taken.last, taken.twice, &taken.options);
 }

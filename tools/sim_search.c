@@ -6,6 +6,7 @@
 #include "tools/sim_shrink.h"
 
 #include "sim/draw.h"
+#include "sim/last_words.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -110,7 +111,9 @@ static int search(uint64_t seed, uint64_t *impossible)
 int sim_search(uint64_t first, uint64_t count, bool has_progress)
 {
     uint64_t impossible = 0;
+    alb_last_words_begin("albedo sim");
     for (uint64_t seed = first; seed - first < count; seed++) {
+        alb_last_words_seed(seed);
         int status = search(seed, &impossible);
         if (status != COMMAND_OK)
             return status;
