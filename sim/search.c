@@ -4,6 +4,7 @@
 
 #include "sim/search_world.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,6 +270,7 @@ bool alb_search_run(uint64_t seed, const struct alb_search_options *options, str
     struct alb_search *search = calloc(1, sizeof(*search));
     struct alb_sim_capture pcap;
     FILE *lines = options->trace ? fopen(options->trace, "w") : NULL;
+    int unwritten = 0;
     alb_assert(search);
     *result = (struct alb_search_result){0};
     search->result = result;
@@ -286,9 +288,11 @@ bool alb_search_run(uint64_t seed, const struct alb_search_options *options, str
     alb_search_close(search);
     memcpy(result->failure, search->model.failure, sizeof(search->model.failure));
     if (search->pair.host[0].capture)
-        alb_sim_capture_close(&pcap);
-    if (lines)
-        fclose(lines);
+        unwritten = alb_sim_capture_close(&pcap);
+    if (lines && fclose(lines) != 0)
+        unwritten = errno;
+    if (unwritten && !result->failure[0])
+        snprintf(result->failure, sizeof(result->failure), "what it did cannot be written: %s", strerror(unwritten));
     free(search);
     return result->failure[0] == 0;
 }

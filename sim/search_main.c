@@ -4,6 +4,7 @@
 
 #include "sim/last_words.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,11 +27,18 @@ static void usage(FILE *to)
           to);
 }
 
+// A number without a sign, which strtoull would take.
+static bool parse_seed(const char *text, uint64_t *seed, char **end)
+{
+    errno = 0;
+    *seed = strtoull(text, end, 0);
+    return *text >= '0' && *text <= '9' && errno == 0;
+}
+
 static bool parse_range(const char *text, uint64_t *first, uint64_t *last)
 {
     char *end;
-    *first = strtoull(text, &end, 0);
-    if (end == text)
+    if (!parse_seed(text, first, &end))
         return false;
     if (*end == 0) {
         *last = *first;
@@ -38,9 +46,7 @@ static bool parse_range(const char *text, uint64_t *first, uint64_t *last)
     }
     if (strncmp(end, "..", 2) != 0)
         return false;
-    const char *second = end + 2;
-    *last = strtoull(second, &end, 0);
-    return end != second && *end == 0 && *first <= *last;
+    return parse_seed(end + 2, last, &end) && *end == 0 && *first <= *last;
 }
 
 static void print(uint64_t seed, const struct alb_search_result *result)
@@ -162,12 +168,13 @@ static int search_connections(uint64_t first, uint64_t last, bool twice, const s
 struct choices {
     struct alb_search_options options;
     uint64_t first, last;
-    bool twice, transactions;
+    bool twice, transactions, has_transport;
 };
 
 static bool take_transport(const char *name, struct choices *taken)
 {
     taken->options.transport = name;
+    taken->has_transport = true;
     if (strcmp(name, "rc") == 0 || strcmp(name, "csa") == 0)
         return true;
     fprintf(stderr, "alb_search: there is no transport \"%s\"; expected rc or csa\n", name);
@@ -214,6 +221,29 @@ static bool take_option(int option, struct choices *taken)
     }
 }
 
+// Options that would mean nothing together are refused. NULL: there are none.
+static const char *meaningless(const struct choices *taken)
+{
+    if (taken->options.is_durable && !taken->transactions)
+        return "--durable is of --transactions";
+    if (taken->options.is_short && taken->transactions)
+        return "--short is not of --transactions";
+    if (taken->transactions && taken->has_transport && strcmp(taken->options.transport, "csa") != 0)
+        return "--transactions are of csa alone";
+    return NULL;
+}
+
+// False: it cannot be written, and that has been said.
+static bool can_be_written(const char *name)
+{
+    FILE *file = name ? fopen(name, "w") : NULL;
+    if (name && !file)
+        fprintf(stderr, "alb_search: %s: %s\n", name, strerror(errno));
+    if (file)
+        fclose(file);
+    return !name || file;
+}
+
 int main(int argc, char **argv)
 {
     static const struct option names[] = {
@@ -242,6 +272,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "alb_search: \"%s\": takes options only\n", argv[optind]);
         return 2;
     }
+    const char *complaint = meaningless(&taken);
+    if (complaint) {
+        fprintf(stderr, "alb_search: %s\n", complaint);
+        return 2;
+    }
+    if (!can_be_written(taken.options.trace) || !can_be_written(taken.options.capture))
+        return 1;
     alb_last_words_begin("alb_search");
     return taken.transactions ? search_transactions(taken.first, taken.last, taken.twice, &taken.options)
                               : search_connections(taken.first, taken.last, taken.twice, &taken.options);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     ROUNDS_MAX = 400, // in which a phase must come to rest
@@ -325,6 +326,7 @@ bool alb_search_txn_run(uint64_t seed, const struct alb_search_options *options,
     struct alb_search_result base_result = {0};
     struct alb_sim_capture pcap;
     FILE *lines = options->trace ? fopen(options->trace, "w") : NULL;
+    int unwritten = 0;
     alb_assert(search);
     *result = (struct alb_search_txn_result){0};
     search->result = result;
@@ -345,9 +347,11 @@ bool alb_search_txn_run(uint64_t seed, const struct alb_search_options *options,
     bool has_capture = hosts[0].capture;
     alb_search_txn_close(search);
     if (has_capture)
-        alb_sim_capture_close(&pcap);
-    if (lines)
-        fclose(lines);
+        unwritten = alb_sim_capture_close(&pcap);
+    if (lines && fclose(lines) != 0)
+        unwritten = errno;
+    if (unwritten && !result->failure[0])
+        snprintf(result->failure, sizeof(result->failure), "what it did cannot be written: %s", strerror(unwritten));
     free(search);
     return result->failure[0] == 0;
 }
