@@ -68,12 +68,27 @@ static int write_case(const struct sim_case *of, uint64_t seed, const char *why)
     return status;
 }
 
+// What does not happen again is no scenario's, and nothing would be left of it after shrinking.
+static bool happens_again(const struct sim_case *of, uint64_t seed, const struct sim_judgement *judgement)
+{
+    struct sim_judgement again;
+    sim_judge_case(of, &again);
+    if (sim_fails_alike(judgement, &again))
+        return true;
+    fprintf(stderr, "albedo sim: seed %" PRIu64 " does not do it again: %s\n", seed, again.why);
+    return false;
+}
+
 static void report(struct sim_case *of, uint64_t seed, struct sim_judgement *judgement)
 {
     fprintf(stderr, "albedo sim: seed %" PRIu64 ": %s\n", seed, judgement->why);
-    sim_shrink(of, judgement, sim_judge_case);
-    if (write_case(of, seed, judgement->why) == COMMAND_OK)
-        write_document(&of->document, seed, judgement->why, stdout);
+    if (happens_again(of, seed, judgement))
+        sim_shrink(of, judgement, sim_judge_case);
+    bool is_written = write_case(of, seed, judgement->why) == COMMAND_OK;
+    write_document(&of->document, seed, judgement->why,
+                   stdout); // where it could not be written, all that is left of it
+    if (is_written)
+        fprintf(stderr, "replay: albedo sim --check search-%" PRIu64 "\n", seed);
 }
 
 static bool draw(struct sim_case *of, uint64_t seed, struct alb_complaint *complaint)
