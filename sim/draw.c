@@ -12,6 +12,8 @@ struct draw {
     size_t length;
     uint32_t hosts;
     bool is_csa;
+    bool has_core, has_ways; // cables between switches that have a rate of their own; more than one way
+    const char *credit;      // of the hosts that nothing else is said of
 };
 
 __attribute__((format(printf, 2, 3))) static void say(struct draw *draw, const char *format, ...)
@@ -50,8 +52,10 @@ static uint32_t size(struct draw *draw, uint32_t bits)
 
 static void draw_network(struct draw *draw)
 {
-    uint32_t a = 2 + below(draw, 3), b = 1 + below(draw, 3);
-    switch (below(draw, 4)) {
+    uint32_t a = 2 + below(draw, 3), b = 1 + below(draw, 3), kind = below(draw, 4);
+    draw->has_ways = kind != 0;
+    draw->has_core = kind == 1 || kind == 2;
+    switch (kind) {
     case 0:
         draw->hosts = 2 + below(draw, 8);
         say(draw, "[network]\ntopology = star\nhosts = %" PRIu32 "\n", draw->hosts);
@@ -73,7 +77,7 @@ static void draw_network(struct draw *draw)
     }
     if (percent(draw, 60))
         say(draw, "rate = %sGb/s\n", ONE_OF(draw, "1", "10", "25", "400"));
-    if (percent(draw, 40))
+    if (draw->has_core && percent(draw, 40))
         say(draw, "core_rate = %sGb/s\n", ONE_OF(draw, "1", "40", "100"));
     if (percent(draw, 40))
         say(draw, "delay = %" PRIu32 "ns\n", size(draw, 14));
@@ -115,12 +119,12 @@ static void draw_switches(struct draw *draw)
     if (percent(draw, 40))
         say(draw, "mark_min = %" PRIu32 "\nmark_max = %" PRIu32 "\nmark_chance = 20%%\n", size(draw, 17),
             140000 + size(draw, 18));
-    if (percent(draw, 25))
+    if (draw->has_ways && percent(draw, 25))
         say(draw, "spread = spray\n");
 }
 
-// What each engine chooses for itself.
-static void draw_policies(struct draw *draw)
+// What each engine chooses for itself. Its credit, as it is then.
+static const char *draw_policies(struct draw *draw, const char *credit)
 {
     if (percent(draw, 60))
         say(draw, "loss = %s\n", ONE_OF(draw, "csa", "go-back-n", "irn", "fixed", "sleek"));
@@ -130,14 +134,17 @@ static void draw_policies(struct draw *draw)
         say(draw, "path = %s\n", ONE_OF(draw, "adaptive", "single", "spray"));
     if (percent(draw, 60))
         say(draw, "paths = %" PRIu32 "\n", size(draw, 5));
-    if (percent(draw, 60))
-        say(draw, "credit = %s\n", ONE_OF(draw, "end-to-end", "shortest", "shortest", "off"));
-    if (percent(draw, 40))
+    if (percent(draw, 60)) {
+        credit = ONE_OF(draw, "end-to-end", "shortest", "shortest", "off");
+        say(draw, "credit = %s\n", credit);
+    }
+    if (credit[0] != 'o' && percent(draw, 40))
         say(draw, "receive_budget = %" PRIu32 "\n", 65536 + size(draw, 20));
-    if (percent(draw, 20))
+    if (credit[0] == 's' && percent(draw, 40))
         say(draw, "credit_aging = %sGb/s\n", ONE_OF(draw, "0.1", "1", "100"));
     if (percent(draw, 30))
         say(draw, "window_max = %" PRIu32 "\n", 65536 + size(draw, 20));
+    return credit;
 }
 
 // Those of some hosts may be others than those of the rest.
@@ -145,7 +152,7 @@ static void draw_some_hosts(struct draw *draw)
 {
     uint32_t first = below(draw, draw->hosts), last = first + below(draw, draw->hosts - first);
     say(draw, "[host %" PRIu32 "..%" PRIu32 "]\n", first, last);
-    draw_policies(draw);
+    draw_policies(draw, draw->credit);
 }
 
 static void draw_hosts(struct draw *draw)
@@ -154,7 +161,7 @@ static void draw_hosts(struct draw *draw)
     say(draw, "[host]\nreal_bytes = yes\ntransport = %s\n", draw->is_csa ? "csa" : "rc");
     if (!draw->is_csa)
         return;
-    draw_policies(draw);
+    draw->credit = draw_policies(draw, "end-to-end");
     if (percent(draw, 30))
         say(draw, "window_segments = %" PRIu32 "\n", 4u << below(draw, 8));
     if (percent(draw, 30))
@@ -227,10 +234,13 @@ static void draw_flows(struct draw *draw)
 static void draw_workload(struct draw *draw, uint32_t number)
 {
     uint32_t kind = below(draw, 100);
-    say(draw, "[workload w%" PRIu32 "]\nstart = %" PRIu32 "us\n", number, below(draw, 200));
+    bool is_trace = kind >= 35 && kind < 50; // which begins with the run
+    say(draw, "[workload w%" PRIu32 "]\n", number);
+    if (!is_trace)
+        say(draw, "start = %" PRIu32 "us\n", below(draw, 200));
     if (kind < 35)
         draw_collective(draw);
-    else if (kind < 50)
+    else if (is_trace)
         draw_goal(draw);
     else
         draw_flows(draw);

@@ -21,7 +21,8 @@ static void alb_draw_scenario__is_always_one(void **state)
         assert_string_equal(drawn.sizes, again.sizes);
         assert_string_equal(drawn.trace, again.trace);
         if (!alb_document_parse(&document, "drawn", drawn.text, strlen(drawn.text), &complaint) ||
-            !alb_scenario_read(&scenario, &document, NULL, ".", &complaint))
+            !alb_scenario_read(&scenario, &document, NULL, ".", &complaint) ||
+            !alb_scenario_keys_have_effect(&scenario, &document, NULL, &complaint))
             fail_msg("seed %u: %s", (unsigned)seed, complaint.text);
         alb_scenario_fini(&scenario);
         alb_document_fini(&document);
