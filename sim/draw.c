@@ -13,6 +13,7 @@ struct draw {
     uint32_t hosts;
     bool is_csa;
     bool has_core, has_ways; // cables between switches that have a rate of their own; more than one way
+    bool is_lossless;        // switches keep buffers from overflowing
     const char *credit;      // of the hosts that nothing else is said of
 };
 
@@ -109,6 +110,7 @@ static void draw_room(struct draw *draw)
 static void draw_switches(struct draw *draw)
 {
     uint32_t control = below(draw, 100);
+    draw->is_lossless = control < 32;
     say(draw, "[switch]\n");
     if (control < 20)
         draw_pfc(draw);
@@ -159,8 +161,13 @@ static void draw_hosts(struct draw *draw)
 {
     draw->is_csa = percent(draw, 75);
     say(draw, "[host]\nreal_bytes = yes\ntransport = %s\n", draw->is_csa ? "csa" : "rc");
-    if (!draw->is_csa)
+    if (!draw->is_csa) {
+        if (percent(draw, 60)) // without any, and where buffers overflow, the retries do not last
+            say(draw, "congestion = %s\n", draw->is_lossless ? ONE_OF(draw, "aimd", "fixed", "none") : "aimd");
+        if (percent(draw, 60))
+            say(draw, "mtu = %" PRIu32 "\n", 256u << below(draw, 5));
         return;
+    }
     draw->credit = draw_policies(draw, "end-to-end");
     if (percent(draw, 30))
         say(draw, "window_segments = %" PRIu32 "\n", 4u << below(draw, 8));
@@ -246,12 +253,13 @@ static void draw_workload(struct draw *draw, uint32_t number)
         draw_flows(draw);
 }
 
-// Short enough for the retries of every queue pair.
+// Short enough for the retries of every queue pair. Much work is over soon, so that half begin early: at each order of
+// magnitude alike.
 static void draw_fault(struct draw *draw, uint32_t number)
 {
     const char *kind = ONE_OF(draw, "loss", "corrupt", "rate", "delay", "death");
-    uint32_t at = below(draw, 500), span = 1 + below(draw, 5000);
-    say(draw, "[fault f%" PRIu32 "]\nkind = %s\nat = %" PRIu32 "us\nuntil = %" PRIu32 "us\n", number, kind, at,
+    uint32_t at = percent(draw, 50) ? size(draw, 19) : 1000 * below(draw, 500), span = 1000 * (1 + below(draw, 5000));
+    say(draw, "[fault f%" PRIu32 "]\nkind = %s\nat = %" PRIu32 "ns\nuntil = %" PRIu32 "ns\n", number, kind, at,
         at + span);
     if (percent(draw, 50))
         say(draw, "cables = h%" PRIu32 "-*\n", below(draw, draw->hosts));
