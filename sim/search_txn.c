@@ -332,7 +332,7 @@ bool alb_search_txn_run(uint64_t seed, const struct alb_search_options *options,
     search->result = result;
     search->is_durable = options->is_durable;
     search->base.result = &base_result;
-    search->base.is_csa = true;
+    search->base.is_csa = search->base.is_elsewhere = true;
     alb_search_txn_open(search, seed);
     struct alb_sim_host *hosts = search->base.pair.host;
     if (options->capture && alb_sim_capture_open(&pcap, options->capture) == 0)

@@ -283,7 +283,7 @@ uint32_t alb_search_poll(struct alb_search *search, uint32_t side)
         else
             alb_model_on_send(&search->model, qp->model, (uint32_t)wc->wr_id, wc, is_in_error(qp->qp));
     }
-    for (uint32_t i = 0; i < search->qp_count; i++)
+    for (uint32_t i = 0; i < search->qp_count && !search->is_elsewhere; i++)
         if (is_in_error(s->qps[i].qp))
             alb_model_check_broken(&search->model, s->qps[i].model);
     return count;

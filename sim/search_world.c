@@ -375,7 +375,7 @@ static uint32_t draw_access(struct alb_search *search)
     const uint32_t all[] = {ALB_ACCESS_REMOTE_WRITE, ALB_ACCESS_REMOTE_READ, ALB_ACCESS_REMOTE_ATOMIC};
     uint32_t without = (uint32_t)alb_prng_below(&search->more, 20);
     uint32_t access = all[0] | all[1] | all[2];
-    return search->has_errors && without < ALB_COUNT(all) ? access & ~all[without] : access;
+    return search->has_errors && !search->is_elsewhere && without < ALB_COUNT(all) ? access & ~all[without] : access;
 }
 
 static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, const uint32_t psn[ALB_MODEL_SIDES])

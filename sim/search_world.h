@@ -76,6 +76,7 @@ struct alb_search {
     struct alb_search_side sides[ALB_MODEL_SIDES];
     struct alb_search_result *result;
     bool is_csa;               // else RC
+    bool is_elsewhere;         // what is posted is another model's to judge (sim/model_txn.h)
     bool is_short;             // few steps, small messages, small memory
     uint32_t path_payload_max; // the route's MTU as given to the engines; 0: not given
 
