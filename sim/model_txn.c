@@ -440,6 +440,17 @@ void alb_model_txn_aborted(struct alb_model_txn *model, uint32_t number)
     op->fate = ALB_MODEL_TXN_ABORTED;
 }
 
+void alb_model_txn_refused(struct alb_model_txn *model, uint32_t number, enum alb_txn_reason reason)
+{
+    const struct alb_model_txn_op *op = &model->ops[number];
+    const char *why = reason == ALB_TXN_PRECONDITION && op->compare_count == 0 ? "though it compared nothing"
+                      : reason == ALB_TXN_DIGEST && !model->has_corruption     ? "though nothing was corrupted"
+                      : reason == ALB_TXN_REJECTED && !model->is_checked       ? "though no program was asked"
+                                                                               : NULL;
+    if (why)
+        alb_model_txn_fail(model, "operation %u was refused %s", number, why);
+}
+
 void alb_model_txn_notified(struct alb_model_txn *model, uint32_t side, uint32_t number)
 {
     if (number == 0 || number >= model->count || model->ops[number].target != side) {

@@ -5,15 +5,16 @@
 // memory after every event, and every report; it says when one of these is broken:
 //
 // A transaction becomes visible whole, in one moment, once, in the life of the target it was meant for, and only if its
-// program had not kept the decision to itself. What it compared holds in that moment. What was reported as committed is
-// visible before, what was reported as aborted never is, before or after, whichever side reports it. A READ sees memory
-// as it was in one moment between its post and its completion.
+// program had not kept the decision to itself. What it compared holds in that moment. Nothing is refused without a
+// cause for the reason that is given. What was reported as committed is visible before, what was reported as aborted
+// never is, before or after, whichever side reports it. A READ sees memory as it was in one moment between its post and
+// its completion.
 //
 // Of a durable side's memory a recovery brings back what the last transaction wrote, or any plain WRITE after it: what
 // is written beside transactions may be lost.
 #pragma once
 
-#include "base/types.h"
+#include "engine/transaction.h"
 
 enum {
     ALB_MODEL_TXN_SIDES = 2,
@@ -107,6 +108,7 @@ struct alb_model_txn {
     uint32_t held_words;          // that readers are held out of together
     bool is_durable;              // memory outlives its side's program
     bool has_corruption;          // bytes change by themselves, and nothing is placed before it is decided
+    bool is_checked;              // the target's program is asked, and may refuse
     struct alb_model_txn_op *ops; // by number; 0 is the memory's first content
     uint32_t count, capacity;
     char failure[256]; // the first broken promise; empty: none
@@ -137,6 +139,8 @@ void alb_model_txn_observe(struct alb_model_txn *model, uint32_t side);
 // It was reported so.
 void alb_model_txn_committed(struct alb_model_txn *model, uint32_t number);
 void alb_model_txn_aborted(struct alb_model_txn *model, uint32_t number);
+// Likewise, for that reason: a word that it compared, bytes that change by themselves, a program that is asked.
+void alb_model_txn_refused(struct alb_model_txn *model, uint32_t number, enum alb_txn_reason reason);
 void alb_model_txn_notified(struct alb_model_txn *model, uint32_t side, uint32_t number);
 // It was reported as corrupt.
 void alb_model_txn_spoilt(struct alb_model_txn *model, uint32_t number);

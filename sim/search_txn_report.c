@@ -44,6 +44,7 @@ static void follow(struct alb_search_txn *search, struct alb_search_txn_work *wo
             report_committed(search, work);
         break;
     case ALB_TXN_ABORTED:
+        alb_model_txn_refused(&search->model, work->op, status.reason);
         if (fate == ALB_MODEL_TXN_OPEN)
             report_aborted(search, work);
         break;
@@ -83,6 +84,7 @@ static void on_transaction(struct alb_search_txn *search, struct alb_search_txn_
             report_committed(search, work);
         return; // REFLECTED says nothing of the end
     case ALB_WC_REM_ABORT_ERR:
+        alb_model_txn_refused(&search->model, work->op, (enum alb_txn_reason)wc->vendor_err);
         report_aborted(search, work);
         return;
     case ALB_WC_REM_OP_ERR:
@@ -124,9 +126,10 @@ static void on_question(struct alb_search_txn *search, struct alb_search_txn_wor
     struct alb_search_txn_work *about = &search->works[work->about];
     if (wc->status == ALB_WC_SUCCESS)
         report_committed(search, about);
-    else if (wc->status == ALB_WC_REM_ABORT_ERR)
+    else if (wc->status == ALB_WC_REM_ABORT_ERR) {
+        alb_model_txn_refused(&search->model, about->op, (enum alb_txn_reason)wc->vendor_err);
         report_aborted(search, about);
-    else if (wc->status == ALB_WC_REM_OP_ERR && !search->model.memory[1 - about->side].is_spoilt)
+    } else if (wc->status == ALB_WC_REM_OP_ERR && !search->model.memory[1 - about->side].is_spoilt)
         report_corrupt(search, about);
     else if (wc->status == ALB_WC_RESP_TIMEOUT_ERR)
         report_unknown(search, about, &work->token);

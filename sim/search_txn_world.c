@@ -127,6 +127,7 @@ void alb_search_txn_open(struct alb_search_txn *search, uint64_t seed)
     }
     alb_model_txn_init(&search->model, words, SEARCH_TXN_WORDS, is_held, search);
     search->model.has_corruption = search->has_corruption;
+    search->model.is_checked = search->is_checked;
     search->model.held_words = SEARCH_TXN_STRIDE / 8;
     search->model.is_durable = search->is_durable;
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
