@@ -205,11 +205,28 @@ static void check_ended(struct alb_search_txn *search)
     }
 }
 
+// Of all that both ends of a connection have seen from its beginning: there were receives for what the target is told.
+static void check_notified(struct alb_search_txn *search)
+{
+    for (uint32_t i = 0; i < search->work_count; i++) {
+        const struct alb_search_txn_work *work = &search->works[i];
+        const struct alb_model_txn_memory *memory = &search->model.memory[1 - work->side];
+        const struct alb_model_txn_op *op = &search->model.ops[work->op];
+        bool is_live = work->is_followed && memory->life == work->life && !memory->is_spoilt &&
+                       alb_qp_current_state(alb_search_txn_qp(search, 0, work->index)) == ALB_QPS_RTS &&
+                       alb_qp_current_state(alb_search_txn_qp(search, 1, work->index)) == ALB_QPS_RTS;
+        if (work->kind == SEARCH_TXN_TRANSACTION && work->notifies && is_live && op->fate == ALB_MODEL_TXN_COMMITTED &&
+            op->notifications != 1)
+            alb_model_txn_fail(&search->model, "operation %u is committed, and its target was not told", work->op);
+    }
+}
+
 static void rest(struct alb_search_txn *search, const char *when)
 {
     if (!come_to_rest(search))
         alb_model_txn_fail(&search->model, "%s: the network is good, and not everything has ended", when);
     check_ended(search);
+    check_notified(search);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         alb_model_txn_observe(&search->model, side);
         for (uint32_t i = 0; i < search->base.qp_count; i++)

@@ -32,6 +32,7 @@ struct alb_search_txn_work {
     bool is_open;         // its completion is to come
     bool is_followed;     // its queue pair can be asked about it
     bool holds, has_decided;
+    bool notifies;
     bool is_in_doubt;
     bool was_lost; // its program has ended: what the engine knew of it, it may have passed
     enum alb_level level;

@@ -150,12 +150,14 @@ static void post_transaction(struct alb_search_txn *search, uint32_t side, uint3
     work->has_decided = !holds;
     work->level = alb_search_percent(base, 80) ? ALB_LEVEL_COMMITTED : ALB_LEVEL_REFLECTED;
     work->op = alb_model_txn_post(&search->model, &op);
+    bool is_fenced = alb_search_percent(base, 10);
+    work->notifies = alb_search_percent(base, 20);
     struct alb_txn_wr wr = {
         .wr_id = search->work_count - 1,
-        .flags = ALB_SEND_SIGNALED | (alb_search_percent(base, 10) ? ALB_SEND_FENCE : 0),
+        .flags = ALB_SEND_SIGNALED | (is_fenced ? ALB_SEND_FENCE : 0),
         .level = work->level,
         .in_place = op.is_in_place,
-        .notify = alb_search_percent(base, 20),
+        .notify = work->notifies,
         .hold = holds,
         .imm_data = work->op,
         .lease_ns = alb_search_percent(base, 50) ? 0 : 1000u << alb_search_below(base, 14),
