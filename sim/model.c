@@ -69,7 +69,7 @@ void alb_model_add_qp(struct alb_model *model, uint32_t side, uint32_t index, en
                       struct alb_model_span slice)
 {
     struct alb_model_qp *qp = &model->qps[side][index];
-    *qp = (struct alb_model_qp){.side = side, .index = index, .type = type, .slice = slice};
+    *qp = (struct alb_model_qp){.side = side, .index = index, .type = type, .slice = slice, .held_from = UINT32_MAX};
     qp->recvs.length_min = UINT32_MAX;
     qp->used = is_shared ? &model->shared[side] : &qp->recvs;
     if (alb_model_is_xrc(type))
@@ -244,6 +244,9 @@ static void succeed(struct alb_model *model, struct alb_model_qp *qp, uint32_t n
     if (op->fate == ALB_WC_LOC_PROT_ERR)
         alb_model_fail(model, "request %u of queue pair %u/%u succeeded with a bad local key", number, qp->side,
                        qp->index);
+    if (number >= qp->held_from)
+        alb_model_fail(model, "request %u of queue pair %u/%u was done while the send queue was drained", number,
+                       qp->side, qp->index);
     if (op->opcode == ALB_WR_RDMA_READ)
         check_read(model, qp, number);
     if (alb_model_is_atomic(op->opcode))
@@ -324,6 +327,11 @@ void alb_model_check_broken(struct alb_model *model, const struct alb_model_qp *
         alb_model_fail(model, "queue pair %u/%u is in error for nothing", qp->side, qp->index);
 }
 
+void alb_model_on_drain(struct alb_model_qp *qp, bool is_drained)
+{
+    qp->held_from = is_drained ? qp->count : UINT32_MAX;
+}
+
 void alb_model_on_break(struct alb_model_qp *qp)
 {
     qp->may_break = true;
@@ -384,6 +392,7 @@ void alb_model_on_reset(struct alb_model *model, struct alb_model_qp *qp)
 {
     for (; qp->first_open < qp->count; qp->first_open++)
         finish(model, qp, qp->first_open, ALB_MODEL_ABANDONED);
+    qp->held_from = UINT32_MAX;
     abandon_recvs(model, &qp->recvs, qp->side);
     alb_model_peer(model, qp)->may_fail = true;
     qp->may_fail = true;

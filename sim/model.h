@@ -3,11 +3,12 @@
 // two hosts post and is shown what completes; it says when a completion, a byte or the lack of one breaks a promise:
 //
 // RC, XRC: requests execute in order and exactly once; each signalled one completes once, in order, with the status it
-// must have; after an error, which has a cause, everything is flushed in order; messages arrive in order, whole, in the
-// receives in order. What a WRITE brings is stored when it completes, or when a message behind it does. Atomics of all
-// queue pairs have one total order that agrees with each queue pair's. UC and UD: a message arrives whole and
-// untouched, or not at all. No byte outside of what was asked for changes, ever. Where memory is registered with
-// relaxed ordering, of several WRITEs to a byte any may be the last one to be stored; all else keeps its order.
+// must have, and none that is posted to a send queue that is drained is begun; after an error, which has a cause,
+// everything is flushed in order; messages arrive in order, whole, in the receives in order. What a WRITE brings is
+// stored when it completes, or when a message behind it does. Atomics of all queue pairs have one total order that
+// agrees with each queue pair's. UC and UD: a message arrives whole and untouched, or not at all. No byte outside of
+// what was asked for changes, ever. Where memory is registered with relaxed ordering, of several WRITEs to a byte any
+// may be the last one to be stored; all else keeps its order.
 //
 // Time is divided into phases. Within one, the order of events is checked; at its end, when nothing is under way,
 // memory is.
@@ -87,6 +88,7 @@ struct alb_model_qp {
     struct alb_model_op *ops;
     uint32_t count, capacity;
     uint32_t first_open;
+    uint32_t held_from;     // while its send queue is drained (SQD), what it may not begin; else none
     uint32_t next_delivery; // RC, UC: the op that may complete a receive next, or one before it
     struct alb_model_recvs recvs;
     struct alb_model_recvs *used; // recvs, or the side's shared ones, or those that XRC names
@@ -141,6 +143,8 @@ void alb_model_on_send(struct alb_model *model, struct alb_model_qp *qp, uint32_
                        bool is_error);
 void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_t number, const struct alb_wc *wc,
                        bool is_error);
+// Its program drains its send queue: what is posted from now on waits. Or lets it go on.
+void alb_model_on_drain(struct alb_model_qp *qp, bool is_drained);
 // Its program puts it into error.
 void alb_model_on_break(struct alb_model_qp *qp);
 // It is in error, and all its completions have been shown: something must have put it there.

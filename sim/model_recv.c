@@ -126,6 +126,9 @@ static void deliver(struct alb_model *model, struct alb_model_qp *qp, const stru
             alb_model_check_stored(model, from, (uint32_t)(op - from->ops));
     }
     free(got);
+    if (op && alb_model_is_reliable(qp->type) && (uint32_t)(op - from->ops) >= from->held_from)
+        alb_model_fail(model, "message %u of queue pair %u/%u came while the send queue was drained",
+                       (uint32_t)(op - from->ops), from->side, from->index);
     if (op)
         op->deliveries++;
     else

@@ -35,6 +35,8 @@ static void modify(struct alb_search *search, uint32_t side, uint32_t index, enu
     struct alb_search_side *s = &search->sides[side];
     struct alb_qp_attr attr = {.state = state};
     int error = alb_qp_modify(s->qps[index].qp, &attr, ALB_QP_STATE, alb_sim_host_now(s->host));
+    if (state == ALB_QPS_SQD || state == ALB_QPS_RTS)
+        alb_model_on_drain(s->qps[index].model, state == ALB_QPS_SQD);
     if (error)
         alb_model_fail(&search->model, "queue pair %u/%u: state %d refused with %d", side, index, state, error);
     alb_sim_host_poke(s->host);
