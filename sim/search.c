@@ -114,7 +114,7 @@ static void step(struct alb_search *search)
         alb_search_renew_fleeting(search, side);
     } else if (choice < 90 && search->has_partitions) {
         cut(search);
-    } else if (choice < 91 && search->has_restarts) {
+    } else if (choice < 91 && search->has_restarts && !search->has_repeated) {
         alb_search_restart(search, side);
         alb_search_life_end(search, side);
     } else {

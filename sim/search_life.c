@@ -30,6 +30,7 @@ static bool is_last(const struct alb_search *search, uint32_t side, uint32_t ind
 
 void alb_search_life_begin_phase(struct alb_search *search)
 {
+    search->has_repeated = false;
     search->is_confused = search->is_confused && !(search->sides[0].knows_life && search->sides[1].knows_life);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         struct alb_search_side *s = &search->sides[side];
@@ -148,7 +149,7 @@ void alb_search_life_come_back(struct alb_search *search)
     if (!learns(search, 1 - side))
         return;
     alb_search_poll(search, side);
-    search->repeats = true;
+    search->repeats = search->has_repeated = true;
     for (uint32_t i = 0; i < search->qp_count; i++)
         if (search->sides[side].qps[i].is_over && is_reliable(search, i)) {
             alb_search_connect(search, i, false);
