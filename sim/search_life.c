@@ -106,7 +106,8 @@ static void be_late(struct alb_search *search)
     set_faults(search, &search->faults);
 }
 
-// What is not bound to the life that is over would be sent again, to the present one.
+// What is not bound to the life that is over would be sent again, to the present one. What that flushes is seen before
+// anything is reset: a shared receive queue's completions stay (XRC).
 static void fall_silent(struct alb_search *search, uint32_t side)
 {
     struct alb_search_side *s = &search->sides[side];
@@ -117,6 +118,7 @@ static void fall_silent(struct alb_search *search, uint32_t side)
             alb_search_must(alb_qp_modify(s->qps[i].qp, &attr, ALB_QP_STATE, alb_sim_host_now(s->host)));
         }
     alb_sim_host_poke(s->host);
+    alb_search_poll(search, side);
 }
 
 static bool learns(struct alb_search *search, uint32_t side)
@@ -148,7 +150,8 @@ void alb_search_life_come_back(struct alb_search *search)
     fall_silent(search, 1 - side);
     if (!learns(search, 1 - side))
         return;
-    alb_search_poll(search, side);
+    alb_search_poll(search, 0);
+    alb_search_poll(search, 1);
     search->repeats = search->has_repeated = true;
     for (uint32_t i = 0; i < search->qp_count; i++)
         if (search->sides[side].qps[i].is_over && is_reliable(search, i)) {
