@@ -24,6 +24,9 @@ static void fail_bound(struct alb_engine *engine, const struct alb_assoc *assoc,
         alb_stream_in_forget_report(&csa->in_responses);
         if (state == ALB_QPS_RTR || state == ALB_QPS_RTS || state == ALB_QPS_SQD)
             alb_csa_fail(csa, ALB_WC_RETRY_EXC_ERR, 0, "the peer's device was restarted", now);
+        if (csa->is_refusing) // it was in error, and still answered what came before
+            alb_csa_stop_answering(csa);
+        csa->is_refusing = false;
     }
 }
 

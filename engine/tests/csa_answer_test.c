@@ -312,6 +312,28 @@ static uint32_t answers_after_silence(struct csa_pair *c, struct alb_csa_frame *
     return count;
 }
 
+// Its next life has not asked for them, and may have asked for others by the same numbers.
+static void refusal__answers_before_it_end_with_the_peers_life(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_report said;
+    struct csa_made made;
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    read(c, 1, 2 * A, 0);
+    read_nowhere(c, 2);
+    reports(c, &said);
+    csa_pair_make(c, 0, &made);
+    uint32_t epoch = made.header.source_epoch;
+    made.header.source_epoch ^= 1;
+    csa_pair_add_bytes(&made, frame, alb_csa_encode_reset(ALB_CSA_RESET_EPOCH, epoch, frame));
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(c->csa[1]->assoc->peer_epoch, 0);
+    pair_pass(c->pair, 100 * ALB_NS_PER_MS);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 0);
+    assert_int_equal(c->csa[1]->answer_count, 0);
+}
+
 static void probe__is_the_newest_segment_once(void **state)
 {
     struct csa_pair *c = *state;
@@ -479,6 +501,7 @@ int main(void)
         CSA_GREETED_TEST(refusal__of_a_lost_answer_is_said),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_came),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_was_lost),
+        CSA_GREETED_TEST(refusal__answers_before_it_end_with_the_peers_life),
         CSA_GREETED_TEST(probe__is_the_newest_segment_once),
         CSA_GREETED_TEST(silence__holds_answers_back),
         CSA_GREETED_TEST(answers__of_both_sides_with_losses),
