@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // csa_capture FILE: writes a capture with every kind of CSA frame, and what should not be taken for CSA, and prints
 // what a dissector should show: lines of "packet field value". The packets come from the encoder that the engine uses.
-#include "wire/cm.h"
+#include "dissector/tests/csa_capture.h"
+
 #include "wire/csa.h"
-#include "wire/icrc.h"
-#include "wire/mad.h"
 #include "wire/pcap.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define ROOM 4096
-
-static struct {
-    FILE *file;
-    unsigned number; // of the packet that is being written
-    uint8_t bytes[ROOM];
-    uint32_t length;
-    bool is_ipv6;
-    uint16_t port; // that it is sent to
-    bool has_type[UINT8_MAX + 1];
-} capture;
 
 static uint64_t value_state = 1;
 
@@ -48,13 +35,6 @@ static void expect_bytes(const char *field, const uint8_t *bytes, uint32_t lengt
     for (uint32_t i = 0; i < length; i++)
         printf("%02x", bytes[i]);
     printf("\n");
-}
-
-static uint8_t *place(void)
-{
-    while (capture.length % 4)
-        capture.bytes[capture.length++] = 0;
-    return capture.bytes + capture.length;
 }
 
 static void begin(void)
@@ -86,42 +66,6 @@ static void begin(void)
     expect("path", header.path);
     expect("rtt_code", header.rtt_code);
     expect("rtt", alb_csa_time_decode(header.rtt_code));
-}
-
-static void write_datagram(void)
-{
-    struct alb_pcap_packet packet = {.time = capture.number * ALB_NS_PER_S, .source.port = 40000};
-    uint8_t head[ALB_PCAP_HEAD_MAX];
-    struct iovec iov = {.iov_base = capture.bytes, .iov_len = capture.length};
-    packet.destination.port = capture.port;
-    alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::1" : "10.0.0.1", &packet.source.addr));
-    alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::2" : "10.0.0.2", &packet.destination.addr));
-    uint32_t head_bytes = alb_pcap_head(head, &packet, &iov, capture.length);
-    fwrite(head, head_bytes, 1, capture.file);
-    fwrite(capture.bytes, capture.length, 1, capture.file);
-}
-
-// With the ICRC behind it.
-static void write_sealed(void)
-{
-    struct alb_icrc_flow flow = {0};
-    struct alb_endpoint from = {.port = 40000}, to = {.port = capture.port};
-    capture.length += ALB_ICRC_BYTES;
-    alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::1" : "10.0.0.1", &from.addr));
-    alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::2" : "10.0.0.2", &to.addr));
-    struct alb_segment segment = {.iov_count = 1, .length = capture.length};
-    struct iovec iov = {.iov_base = capture.bytes, .iov_len = capture.length};
-    struct alb_tx tx = {.segments = &segment, .iov = &iov};
-    struct alb_burst burst = {.peer = to, .segment_count = 1, .segment_bytes = capture.length};
-    alb_icrc_seal(&flow, &tx, &burst, &from, ALB_ICRC_IDENT_ONES);
-    write_datagram();
-}
-
-static void end(void)
-{
-    alb_csa_set_pad(capture.bytes, alb_roce_pad(capture.length));
-    place();
-    write_sealed();
 }
 
 // ---- frames ---------------------------------------------------------------------------------------------------------
@@ -226,7 +170,7 @@ static void expect_id(const struct alb_csa_txn_id *id)
 
 static void add_segment(enum alb_csa_type type, const struct alb_csa_segment *segment)
 {
-    capture.length += alb_csa_encode_segment(type, segment, place());
+    capture.length += alb_csa_encode_segment(type, segment, capture_place());
     expect_common(type, segment);
     expect("flag.report_now", (segment->flags & ALB_CSA_REPORT_NOW) != 0);
     expect("flag.probing", (segment->flags & ALB_CSA_PROBING) != 0);
@@ -254,7 +198,7 @@ static void add_datagram(uint8_t op, uint32_t payload_bytes)
 {
     struct alb_csa_segment segment = draw_segment(op, payload_bytes);
     segment.flags &= ALB_CSA_SOLICITED;
-    capture.length += alb_csa_encode_segment(ALB_CSA_DATAGRAM, &segment, place());
+    capture.length += alb_csa_encode_segment(ALB_CSA_DATAGRAM, &segment, capture_place());
     expect_common(ALB_CSA_DATAGRAM, &segment);
     expect("qkey", segment.qkey);
     expect("src_qpn", segment.src_qpn);
@@ -278,7 +222,7 @@ static void add_report(uint32_t word_count, uint8_t syndrome)
     };
     for (uint32_t i = 0; i < word_count; i++)
         report.held[i] = value(64);
-    capture.length += alb_csa_encode_report(&report, place());
+    capture.length += alb_csa_encode_report(&report, capture_place());
     expect("type", ALB_CSA_REPORT);
     expect("response", report.is_response);
     expect("report.overdue", report.is_overdue);
@@ -297,14 +241,14 @@ static void add_held(void)
 {
     // Bits 1, 2, 3, 63, 64 and 70: a run, and one over the edge of a word, and of the numbers.
     struct alb_csa_report report = {.cumulative = 0xffffc0, .word_count = 2, .held = {0x800000000000000e, 0x41}};
-    capture.length += alb_csa_encode_report(&report, place());
+    capture.length += alb_csa_encode_report(&report, capture_place());
     printf("%u albedo_csa.report.held 16777153-16777155, 16777215-0, 6\n", capture.number);
 }
 
 static void add_held_on_a_page(void)
 {
     struct alb_csa_report report = {.cumulative = 100, .page = 2, .word_count = 1, .held = {0x5}};
-    capture.length += alb_csa_encode_report(&report, place());
+    capture.length += alb_csa_encode_report(&report, capture_place());
     printf("%u albedo_csa.report.held 4196, 4198\n", capture.number);
 }
 
@@ -320,7 +264,7 @@ static void add_holds(uint32_t word_count, bool is_question, bool is_complete)
     };
     for (uint32_t i = 0; i < word_count; i++)
         holds.held[i] = value(64);
-    capture.length += alb_csa_encode_holds(&holds, place());
+    capture.length += alb_csa_encode_holds(&holds, capture_place());
     expect("type", ALB_CSA_HOLDS);
     expect("holds.question", is_question);
     expect("holds.complete", is_complete);
@@ -335,7 +279,7 @@ static void add_holds(uint32_t word_count, bool is_question, bool is_complete)
 static void add_segments_held(void)
 {
     struct alb_csa_holds holds = {.first = 1 << 24, .word_count = 1, .held = {0x1d}};
-    capture.length += alb_csa_encode_holds(&holds, place());
+    capture.length += alb_csa_encode_holds(&holds, capture_place());
     printf("%u albedo_csa.holds.held 16777216, 16777218-16777220\n", capture.number);
 }
 
@@ -367,7 +311,7 @@ static void add_paths(uint32_t count, uint32_t credit_bytes, bool has_more)
         expect("paths.received", entry->received);
         expect("paths.marked", entry->marked);
     }
-    capture.length += alb_csa_encode_paths(&paths, place());
+    capture.length += alb_csa_encode_paths(&paths, capture_place());
 }
 
 static void add_short(void)
@@ -377,29 +321,29 @@ static void add_short(void)
     const struct alb_csa_trimmed trimmed = {
         .is_response = true, .dest_qpn = value(24), .psn = value(24), .path = (uint8_t)value(6), .sequence = value(24)};
     uint32_t epoch = (uint32_t)value(32);
-    capture.length += alb_csa_encode_probe(&probe, place());
+    capture.length += alb_csa_encode_probe(&probe, capture_place());
     expect("response", 1);
     expect("dest_qpn", probe.dest_qpn);
     expect("probe.next", probe.next);
-    capture.length += alb_csa_encode_ping(21, place());
+    capture.length += alb_csa_encode_ping(21, capture_place());
     memset(capture.bytes + capture.length, 0, 21);
     capture.length += 21;
     expect("ping.padding", 21);
-    capture.length += alb_csa_encode_pong(8972, place());
+    capture.length += alb_csa_encode_pong(8972, capture_place());
     expect("pong.bytes", 8972);
-    capture.length += alb_csa_encode_reset(ALB_CSA_RESET_UNKNOWN, epoch, place());
+    capture.length += alb_csa_encode_reset(ALB_CSA_RESET_UNKNOWN, epoch, capture_place());
     expect("reset.reason", ALB_CSA_RESET_UNKNOWN);
     expect("reset.epoch", epoch);
-    capture.length += alb_csa_encode_hello(NULL, place());
+    capture.length += alb_csa_encode_hello(NULL, capture_place());
     expect("cookie_bytes", 0);
-    capture.length += alb_csa_encode_hello(cookie, place());
+    capture.length += alb_csa_encode_hello(cookie, capture_place());
     expect("cookie_bytes", sizeof(cookie));
     expect_bytes("cookie", cookie, sizeof(cookie));
-    capture.length += alb_csa_encode_cookie(cookie, place());
+    capture.length += alb_csa_encode_cookie(cookie, capture_place());
     expect("cookie_bytes", sizeof(cookie));
     expect_bytes("cookie", cookie, sizeof(cookie));
-    capture.length += alb_csa_encode_cnp(place());
-    capture.length += alb_csa_encode_trimmed(&trimmed, place());
+    capture.length += alb_csa_encode_cnp(capture_place());
+    capture.length += alb_csa_encode_trimmed(&trimmed, capture_place());
     expect("type", ALB_CSA_TRIMMED);
     expect("response", 1);
     expect("trimmed.path", trimmed.path);
@@ -432,14 +376,14 @@ static void add_reflection(void)
         .visible_at = value(64),
         .now = value(64),
     };
-    capture.length += alb_csa_encode_txn(&txn, place());
+    capture.length += alb_csa_encode_txn(&txn, capture_place());
     expect("type", ALB_CSA_TXN);
     expect("txn.command", txn.command);
     expect("dest_qpn", txn.dest_qpn);
     expect_id(&txn.id);
     expect("txn.keeper", txn.keeper);
     expect("txn.low_water", txn.low_water);
-    capture.length += alb_csa_encode_verdict(&verdict, place());
+    capture.length += alb_csa_encode_verdict(&verdict, capture_place());
     expect("type", ALB_CSA_VERDICT);
     expect("verdict.state", verdict.state);
     expect("verdict.reason", verdict.reason);
@@ -473,7 +417,7 @@ static void add_proposal(void)
     uint8_t payload[ALB_CSA_PROPOSAL_BYTES_MAX];
     struct alb_csa_segment segment = draw_segment(ALB_CSA_TXN_END, alb_csa_encode_proposal(&proposal, payload));
     segment.flags = ALB_CSA_LAST;
-    capture.length += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, place());
+    capture.length += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, capture_place());
     expect("type", ALB_CSA_REQUEST);
     expect("dest_qpn", segment.dest_qpn);
     memcpy(capture.bytes + capture.length, payload, segment.payload_bytes);
@@ -523,7 +467,7 @@ static void segments(void)
         segment = draw_segment(with_payload[i], 0);
         segment.flags |= ALB_CSA_LAST | ALB_CSA_XRC;
         add_segment(type, &segment);
-        end();
+        capture_end();
     }
     for (unsigned i = 0; i < ALB_COUNT(single); i++) {
         begin();
@@ -531,7 +475,7 @@ static void segments(void)
         segment.flags |= ALB_CSA_LAST;
         segment.total_bytes = single[i] == ALB_CSA_READ ? 123456 : segment.payload_bytes;
         add_segment(single[i] == ALB_CSA_RESULT ? ALB_CSA_RESPONSE : ALB_CSA_REQUEST, &segment);
-        end();
+        capture_end();
     }
 }
 
@@ -540,272 +484,42 @@ static void others(void)
     begin();
     add_datagram(ALB_CSA_SEND, 5);
     add_datagram(ALB_CSA_SEND_IMM, 0);
-    end();
+    capture_end();
     begin();
     add_report(0, ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT));
     add_report(1, ALB_AETH_SYNDROME_RNR(12));
     add_report(ALB_CSA_BITMAP_WORDS, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
-    end();
+    capture_end();
     begin();
     add_held();
-    end();
+    capture_end();
     begin();
     add_held_on_a_page();
-    end();
+    capture_end();
     begin();
     add_holds(0, true, false);
     add_holds(0, false, true);
     add_holds(ALB_CSA_BITMAP_WORDS, false, false);
-    end();
+    capture_end();
     begin();
     add_segments_held();
-    end();
+    capture_end();
     begin();
     add_paths(0, ALB_CSA_CREDIT_NONE, false);
     add_paths(3, 1 << 20, true);
-    end();
+    capture_end();
     begin();
     add_short();
-    end();
+    capture_end();
     begin();
     add_reflection();
     add_proposal();
-    end();
+    capture_end();
     begin();
     struct alb_csa_segment reflected = draw_segment(ALB_CSA_WRITE_IMM, 9);
     reflected.flags = ALB_CSA_LAST | ALB_CSA_REFLECT;
     add_segment(ALB_CSA_REQUEST, &reflected);
-    end();
-}
-
-// ---- what a dissector should find bad -------------------------------------------------------------------------------
-
-// A packet whose outside is as it should be, and not looked at.
-static void begin_bad(void)
-{
-    const struct alb_csa_header header = {.dest_slot = 5, .source_slot = 7, .source_epoch = 1};
-    capture.number++;
-    capture.is_ipv6 = false;
-    capture.port = ALB_ROCE_PORT + 5;
-    alb_csa_encode(&header, capture.bytes);
-    capture.length = ALB_CSA_OUTER_BYTES;
-}
-
-static void end_bad(void)
-{
-    end();
-    printf("%u bad\n", capture.number);
-}
-
-static void put_segment(const struct alb_csa_segment *segment)
-{
-    capture.length += alb_csa_encode_segment(ALB_CSA_REQUEST, segment, place());
-    memset(capture.bytes + capture.length, 0, segment->payload_bytes);
-    capture.length += segment->payload_bytes;
-}
-
-static void bad_segments(void)
-{
-    static const struct alb_csa_segment segments[] = {
-        // The last one has more than the message, all of it though others precede it, or nothing.
-        {.op = ALB_CSA_WRITE, .flags = ALB_CSA_LAST, .index = 1, .payload_bytes = 8, .total_bytes = 4},
-        {.op = ALB_CSA_WRITE, .flags = ALB_CSA_LAST, .index = 1, .payload_bytes = 8, .total_bytes = 8},
-        {.op = ALB_CSA_WRITE, .flags = ALB_CSA_LAST, .index = 1, .total_bytes = 8},
-        // The only one is not the message.
-        {.op = ALB_CSA_WRITE, .flags = ALB_CSA_LAST, .payload_bytes = 8, .total_bytes = 60},
-        // One that is not the last lies behind 2^32, behind the message, or ends it; is no multiple of four; or empty.
-        {.op = ALB_CSA_WRITE, .index = 0xffffff, .payload_bytes = 1024, .total_bytes = UINT32_MAX},
-        {.op = ALB_CSA_WRITE, .index = 5, .payload_bytes = 8, .total_bytes = 16},
-        {.op = ALB_CSA_WRITE, .index = 1, .payload_bytes = 8, .total_bytes = 16},
-        {.op = ALB_CSA_WRITE, .payload_bytes = 6, .total_bytes = 60},
-        {.op = ALB_CSA_WRITE, .total_bytes = 60},
-        // What is one segment has another payload, an index, or no end.
-        {.op = ALB_CSA_READ, .flags = ALB_CSA_LAST, .payload_bytes = 4, .total_bytes = 60},
-        {.op = ALB_CSA_READ, .flags = ALB_CSA_LAST, .index = 1, .total_bytes = 60},
-        {.op = ALB_CSA_READ, .total_bytes = 60},
-        {.op = ALB_CSA_FETCH_ADD, .flags = ALB_CSA_LAST, .payload_bytes = 8, .total_bytes = 8},
-        {.op = ALB_CSA_ATOMIC_WRITE, .flags = ALB_CSA_LAST, .payload_bytes = 4, .total_bytes = 8},
-        // A verdict is asked for before the end, or of a READ.
-        {.op = ALB_CSA_WRITE, .flags = ALB_CSA_REFLECT, .payload_bytes = 8, .total_bytes = 60},
-        {.op = ALB_CSA_READ, .flags = ALB_CSA_LAST | ALB_CSA_REFLECT, .total_bytes = 60},
-        // The zeros are the proposal: too short, or with a word to compare that it does not count.
-        {.op = ALB_CSA_TXN_END, .flags = ALB_CSA_LAST, .payload_bytes = 8, .total_bytes = 8},
-        {.op = ALB_CSA_TXN_END, .flags = ALB_CSA_LAST, .payload_bytes = 96, .total_bytes = 96},
-    };
-    for (unsigned i = 0; i < ALB_COUNT(segments); i++) {
-        begin_bad();
-        put_segment(&segments[i]);
-        end_bad();
-    }
-}
-
-static void bad_proposal(uint32_t length, uint8_t compare_count)
-{
-    const struct alb_csa_segment segment = {
-        .op = ALB_CSA_TXN_END, .flags = ALB_CSA_LAST, .payload_bytes = length, .total_bytes = length};
-    begin_bad();
-    put_segment(&segment);
-    capture.bytes[capture.length - length + 61] = compare_count;
-    end_bad();
-}
-
-static void bad_commands(void)
-{
-    const struct alb_csa_txn txn = {.command = 9};
-    const struct alb_csa_verdict verdict = {.state = 9};
-    begin_bad();
-    capture.length += alb_csa_encode_txn(&txn, place());
-    end_bad();
-    begin_bad();
-    capture.length += alb_csa_encode_verdict(&verdict, place());
-    end_bad();
-}
-
-static void bad_outsides(void)
-{
-    static const struct {
-        uint32_t at;
-        uint8_t byte;
-    } changes[] = {
-        {1, 1},                                               // version of the BTH
-        {ALB_BTH_BYTES + 7, 5},                               // source QPN
-        {ALB_CSA_OUTER_BYTES - ALB_CSA_HEADER_BYTES, 2 << 4}, // version
-        {ALB_CSA_OUTER_BYTES - ALB_CSA_HEADER_BYTES + 1, 1},  // flags
-        {ALB_CSA_OUTER_BYTES - ALB_CSA_HEADER_BYTES + 7, 0},  // source epoch, which was 1
-    };
-    for (unsigned i = 0; i < ALB_COUNT(changes); i++) {
-        begin_bad();
-        capture.bytes[changes[i].at] = changes[i].byte;
-        capture.length += alb_csa_encode_cnp(place());
-        end_bad();
-    }
-}
-
-static void bad_lengths(void)
-{
-    begin_bad(); // pad without frames
-    alb_csa_set_pad(capture.bytes, 3);
-    write_sealed();
-    printf("%u bad\n", capture.number);
-    begin_bad(); // a frame behind which one zero is missing
-    capture.length += alb_csa_encode_ping(1, place());
-    memset(capture.bytes + capture.length, 0, 4);
-    capture.length += 4;
-    alb_csa_set_pad(capture.bytes, 1);
-    write_sealed();
-    printf("%u bad\n", capture.number);
-    begin_bad(); // no multiple of four
-    capture.length += alb_csa_encode_ping(2, place());
-    memset(capture.bytes + capture.length, 0, 2);
-    capture.length += 2;
-    write_sealed();
-    printf("%u bad\n", capture.number);
-}
-
-// A type that is none, and a payload that ends behind the packet.
-static void bad_frames(void)
-{
-    const struct alb_csa_segment segment = {
-        .op = ALB_CSA_SEND, .flags = ALB_CSA_LAST, .payload_bytes = 64, .total_bytes = 64};
-    begin_bad();
-    memset(capture.bytes + capture.length, 0, 4);
-    capture.bytes[capture.length] = 0x7f;
-    capture.length += 4;
-    end_bad();
-    begin_bad();
-    capture.length += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, place());
-    end_bad();
-}
-
-static void nonsense(void)
-{
-    bad_frames();
-    bad_segments();
-    bad_proposal(ALB_CSA_PROPOSAL_BYTES, 1);
-    bad_proposal(ALB_CSA_PROPOSAL_BYTES + 9 * ALB_CSA_COMPARE_BYTES, 9);
-    bad_commands();
-    bad_outsides();
-    bad_lengths();
-}
-
-// ---- what is none of it ---------------------------------------------------------------------------------------------
-
-// What others send to ports that are slots' to us, in datagrams that RoCE's could be as long as.
-static void foreign(void)
-{
-    static const struct {
-        uint16_t port;
-        uint32_t length;
-        uint8_t begins[12];
-    } packets[] = {
-        {4800, 1200, {0xc3, 0, 0, 0, 1, 8, 0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51}}, // QUIC, Initial
-        {5004, 172, {0x80, 0, 0, 1, 0, 0, 0, 0xa0, 0xde, 0xad, 0xbe, 0xef}},     // RTP
-        {5010, 1316, {0x47, 0x50, 0, 0x10}},                                     // MPEG-TS
-    };
-    for (unsigned i = 0; i < ALB_COUNT(packets); i++) {
-        capture.number++;
-        capture.port = packets[i].port;
-        capture.length = packets[i].length;
-        memset(capture.bytes, 0xff, capture.length);
-        memcpy(capture.bytes, packets[i].begins, sizeof(packets[i].begins));
-        write_datagram();
-        printf("%u other\n", capture.number);
-    }
-}
-
-// RoCE that is not CSA, at a slot's port; and what is none at such a port, and at one that is another protocol's.
-static void not_csa(void)
-{
-    const struct alb_roce roce = {
-        .opcode = ALB_UD_SEND_ONLY, .dest_qpn = 5 << 16 | 3, .src_qpn = 17, .qkey = ALB_CSA_QKEY};
-    capture.is_ipv6 = false;
-    capture.number++;
-    capture.port = ALB_ROCE_PORT + 5;
-    memset(capture.bytes, 0, 400);
-    capture.length = alb_roce_encode(&roce, capture.bytes) + 256 + ALB_ICRC_BYTES;
-    write_datagram();
-    printf("%u roce\n", capture.number);
-    for (unsigned i = 0; i < 2; i++) {
-        capture.number++;
-        capture.port = i == 0 ? ALB_ROCE_PORT + 5 : 5005; // 5005 is RTP's, should its dissector be asked
-        memset(capture.bytes, 0x55, 31);
-        capture.length = 31;
-        write_datagram();
-        printf("%u other\n", capture.number);
-    }
-}
-
-// RoCE that ends within its DETH, which is C's to find.
-static void cut_short(void)
-{
-    const struct alb_roce roce = {.opcode = ALB_UD_SEND_ONLY, .dest_qpn = 1 << 16 | 2, .qkey = ALB_CSA_QKEY};
-    capture.number++;
-    capture.port = ALB_ROCE_PORT + 1;
-    capture.length = alb_roce_encode(&roce, capture.bytes) - 4;
-    write_datagram();
-    printf("%u cut\n", capture.number);
-}
-
-// A message of the connection manager, which is MAD as if it went to QPN 1. Some slots' ports are registered to others.
-static void management(void)
-{
-    static const uint8_t slots[] = {0, 5, 200, 209, 210, 240};
-    const struct alb_cm_message message = {
-        .type = ALB_CM_DREQ, .local_id = 0x05123456, .remote_id = 0x07654321, .dreq_qpn = 0x07abcd};
-    for (unsigned i = 0; i < ALB_COUNT(slots); i++) {
-        const struct alb_roce roce = {.opcode = ALB_UD_SEND_ONLY,
-                                      .dest_qpn = (uint32_t)slots[i] << 16 | 3,
-                                      .src_qpn = 7 << 16 | 3,
-                                      .qkey = ALB_GSI_QKEY};
-        capture.is_ipv6 = slots[i] == 0;
-        capture.number++;
-        capture.port = (uint16_t)(ALB_ROCE_PORT + slots[i]);
-        capture.length = alb_roce_encode(&roce, capture.bytes);
-        alb_cm_encode(&message, capture.bytes + capture.length);
-        capture.length += ALB_MAD_BYTES;
-        write_sealed();
-        printf("%u cm\n", capture.number);
-    }
+    capture_end();
 }
 
 int main(int argc, char **argv)
@@ -820,11 +534,8 @@ int main(int argc, char **argv)
     fwrite(header, sizeof(header), 1, capture.file);
     segments();
     others();
-    nonsense();
-    foreign();
-    not_csa();
-    cut_short();
-    management();
+    csa_capture_bad();
+    csa_capture_others();
     for (unsigned type = 0; type <= UINT8_MAX; type++)
         alb_assert(capture.has_type[type] == (alb_csa_type_name((uint8_t)type) != NULL));
     return fclose(capture.file) == 0 ? 0 : 1;
