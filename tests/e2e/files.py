@@ -4,76 +4,18 @@
 
 import argparse
 import os
-import random
-import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Count, Process, describe, free_port  # noqa: E402
+from files_memory import check_memory, check_memory_is_whole, check_memory_without_output  # noqa: E402
+from files_together import check_two_servers, check_two_that_receive, check_two_to_one_name  # noqa: E402
+from files_world import SECONDS, World, digests, first_that_counts, part_exists, same, wait_for_first_chunk, wait_for_part, wait_until  # noqa: E402
+from harness import Count, Process, free_port  # noqa: E402
 
-SECONDS = 60  # for one copy, on a busy machine
-ATTEMPTS = 5  # for what has to happen while a copy is under way, which may be over before this process gets its turn
 FAULTS = "loss=2%,duplicate=1%,reorder=2%,corrupt=0.5%"
-
-
-class World:
-    """A server with its folder, and files to be copied."""
-
-    def __init__(self, build, count):
-        self.program = os.path.join(os.path.abspath(build), "bin", "albedo")
-        self.count, self.port = count, free_port()
-        self.folder = tempfile.TemporaryDirectory(prefix="albedo-files-")
-        self.served, self.here = os.path.join(self.folder.name, "served"), os.path.join(self.folder.name, "here")
-        os.mkdir(self.served)
-        os.mkdir(self.here)
-        self.server, self.draw = None, random.Random(1)
-
-    def start_server(self, *options):
-        self.server = Process([self.program, "serve", "-p", str(self.port), *options, self.served])
-        wait_until(lambda: "serving" in self.server.output())
-
-    def stop_server(self):
-        if self.server:
-            self.server.end()
-
-    def source(self, name, size):
-        path = os.path.join(self.here, name)
-        with open(path, "wb") as file:
-            file.write(self.draw.randbytes(size))
-        return path
-
-    def there(self, name):
-        return os.path.join(self.served, name)
-
-    def copy(self, from_path, to_path, *options):
-        return Process([self.program, "cp", "-p", str(self.port), *options, from_path, to_path])
-
-    def remote(self, name):
-        return "127.0.0.1:" + name
-
-    def finish(self, copy):
-        return copy.wait(time.monotonic() + SECONDS)
-
-    def result(self, name, ok, text="", *processes):
-        self.count.result(name, ok, text, "" if ok else describe(*processes, self.server))
-
-
-def digests(process):
-    """What it has said of copies; warnings about a connection that was lost may stand between them."""
-    return re.findall(r"^[0-9a-f]{32}(?=  )", process.output(), re.M)
-
-
-def same(a, b):
-    try:
-        with open(a, "rb") as first, open(b, "rb") as second:
-            return first.read() == second.read()
-    except OSError:
-        return False
 
 
 def check_sizes(world):
@@ -303,111 +245,6 @@ def check_full_disk(world):
         os.unlink(path)
 
 
-def check_memory(world):
-    source = world.source("weights", (2 << 20) - 100)
-    back = os.path.join(world.here, "weights.back")
-    for number in range(2):
-        put = world.copy(source, world.remote("block"), "-c", "64K")
-        world.result("put to memory, time %d" % (number + 1), world.finish(put) == 0, put.output().strip(), put)
-    get = world.copy(world.remote("block"), back)
-    ok = world.finish(get) == 0
-    if ok:
-        with open(source, "rb") as first, open(back, "rb") as second:
-            ok = first.read() + bytes(100) == second.read() and os.stat(back).st_mode & 0o777 == 0o644
-    world.result("get of memory", ok and not os.path.exists(world.there("block")), get.output().strip(), get)
-    put = world.copy(world.source("large", (2 << 20) + 1), world.remote("block"))
-    world.result("put of too much", world.finish(put) == 1 and "less than the file" in put.output(), put.output().strip(), put)
-
-
-def check_memory_without_output(world):
-    """What a server whose stdout is closed says of copies comes into no file that it has open."""
-    source, port = world.source("quiet", 65536), free_port()
-    back = os.path.join(world.here, "quiet.back")
-    server = Process(["sh", "-c", "exec \"$0\" \"$@\" >&-", world.program, "serve", "-p", str(port), "-m", "quiet=64K", world.served])
-    put = Process([world.program, "cp", "-p", str(port), source, world.remote("quiet")])
-    ok = world.finish(put) == 0
-    get = Process([world.program, "cp", "-p", str(port), world.remote("quiet"), back])
-    ok = world.finish(get) == 0 and ok and same(source, back)
-    world.result("memory of a server whose stdout is closed", ok, get.output().strip(), put, get, server)
-    server.end()
-
-
-SLOW = ("--faults", "delay=8ms..9ms", "-c", "64K")
-
-
-def begin_slow(world, *paths):
-    """A copy that is under way, or over."""
-    copy = world.copy(*paths, *SLOW)
-    time.sleep(world.draw.uniform(0.2, 0.6))
-    return copy
-
-
-def check_memory_is_whole(world):
-    """What is copied from memory is of one copy to it, whatever else is under way, or was interrupted."""
-    size = 24 << 20  # of all of it
-    sources = [world.source("shared-%d" % number, size) for number in range(2)]
-    back, copies = os.path.join(world.here, "shared.back"), []
-    why = "a copy to this memory is under way, or has not been finished"
-
-    def copy_whole(*paths):
-        copies[:] = [world.copy(*paths)]
-        return world.finish(copies[0]) == 0
-
-    def get_during_put(number):
-        if not copy_whole(sources[1], world.remote("shared")):
-            return False
-        copies[:] = [begin_slow(world, sources[0], world.remote("shared"))]
-        copies.append(world.copy(world.remote("shared"), back))
-        status = world.finish(copies[1])
-        if world.finish(copies[0]) != 0:
-            return False
-        if status == 0:
-            return None if any(same(source, back) for source in sources) else False
-        return why in copies[1].output() and "serve: shared: " + why in world.server.output()
-
-    ok = first_that_counts(get_during_put)
-    world.result("get of memory during a put to it", ok, copies[-1].output().strip(), *copies)
-    ok = copy_whole(world.remote("shared"), back) and same(sources[0], back)
-    world.result("and after it", ok, copies[0].output().strip(), *copies)
-
-    def put_during_get(number):
-        copies[:] = [begin_slow(world, world.remote("shared"), back + str(number))]
-        copies.append(world.copy(sources[1], world.remote("shared")))
-        status = world.finish(copies[0])
-        if world.finish(copies[1]) != 0:
-            return False
-        if status == 0:
-            return None if any(same(source, back + str(number)) for source in sources) else False
-        return "the server: another copy to this name has begun" in copies[0].output()
-
-    ok = first_that_counts(put_during_get)
-    world.result("put to memory ends a get of it, which says so", ok, copies[0].output().strip(), *copies)
-
-    get = begin_slow(world, world.remote("shared"), back)
-    put = world.copy(world.source("vast", size + 1), world.remote("shared"))
-    ok = world.finish(put) == 1 and world.finish(get) == 0 and same(sources[1], back)
-    world.result("a put to memory that is refused ends no get", ok, get.output().strip(), get, put)
-
-    def get_after_part(number):
-        copies[:] = [begin_slow(world, sources[0], world.remote("shared"))]
-        copies[0].end()
-        copies.append(world.copy(world.remote("shared"), back))
-        status = world.finish(copies[1])
-        if status == 0 and same(sources[0], back):
-            return None
-        return status == 1 and why in copies[1].output()
-
-    ok = first_that_counts(get_after_part)
-    world.result("get of memory after a part of a put to it", ok, copies[-1].output().strip(), *copies)
-    put = world.copy(world.source("vast", size + 1), world.remote("shared"))
-    ok = world.finish(put) == 1 and copy_whole(sources[1], world.remote("shared"))
-    ok = ok and copy_whole(world.remote("shared"), back) and same(sources[1], back)
-    world.result("and after it was put there whole", ok, copies[0].output().strip(), *copies)
-    put = world.copy(world.source("vast", size + 1), world.remote("shared"))
-    ok = world.finish(put) == 1 and copy_whole(world.remote("shared"), back) and same(sources[1], back)
-    world.result("and after a put that was refused", ok, copies[0].output().strip(), *copies)
-
-
 def check_faults(world):
     source = world.source("lossy", 6 << 20)
     put = world.copy(source, world.remote("lossy"), "--faults", FAULTS, "-c", "64K")
@@ -417,43 +254,6 @@ def check_faults(world):
     back = os.path.join(world.here, "staged")
     get = world.copy(world.remote("lossy"), back, "--faults", "stage=1%,copy=1%", "-c", "64K")
     world.result("get into memory that changes", world.finish(get) == 0 and same(source, back), get.output().strip(), get)
-
-
-def part_exists(world, name):
-    return os.path.exists(world.there(name + ".albedo-part"))
-
-
-def wait_until(is_so):
-    deadline = time.monotonic() + SECONDS
-    while not is_so() and time.monotonic() < deadline:
-        time.sleep(0.001)
-
-
-def wait_for_part(world, name, seconds):
-    deadline = time.monotonic() + seconds
-    while not part_exists(world, name) and time.monotonic() < deadline:
-        time.sleep(0.002)
-    time.sleep(world.draw.uniform(0.02, 0.15))
-
-
-def wait_for_first_chunk(world, name, seconds):
-    """The sender has read that much: before, it may not have looked at the file at all."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if part_exists(world, name):
-            with open(world.there(name + ".albedo-part"), "rb") as part:
-                if part.read(64).strip(b"\0"):
-                    return
-        time.sleep(0.002)
-
-
-def first_that_counts(attempt):
-    """What attempt(number) returns, tried until it is not None."""
-    for number in range(ATTEMPTS):
-        result = attempt(number)
-        if result is not None:
-            return result
-    return False
 
 
 def check_kills(world, rounds):
@@ -582,86 +382,6 @@ def check_limit(world):
     world.result("a waiting copy gets its turn", ok, third.output().strip(), third)
     ok = world.finish(copies[0]) == 0 and same(source, world.there(world.first))
     world.result("and the first one was not disturbed", ok, copies[0].output().strip(), copies[0])
-
-
-def check_two_to_one_name(world):
-    """The first one ends with the reason, and does not come again."""
-    first, second = world.source("one", 24 << 20), world.source("other", 24 << 20)
-    copies = []
-
-    def attempt(number):
-        name = "twice-%d" % number
-        slow = ("--faults", "delay=2ms..3ms", "-c", "64K")
-        copies[:] = [world.copy(first, world.remote(name), *slow)]
-        wait_for_first_chunk(world, name, 20)
-        copies.append(world.copy(second, world.remote(name), *slow))
-        ends = [world.finish(copy) for copy in copies]
-        if ends[0] == 0:  # it was over, or had lost its connection
-            return None
-        why = "another copy to this name has begun"
-        return ends == [1, 0] and why in copies[0].output() and name + ": " + why in world.server.output() and same(second, world.there(name))
-
-    ok = first_that_counts(attempt)
-    world.result("a second copy to a name ends the first one, which says so", ok, copies[0].output().strip(), *copies)
-
-
-def check_two_servers(world):
-    """That know nothing of each other: who has begun goes on, who comes second is told, also of a file of another size."""
-    sources = [world.source("of-one", 24 << 20), world.source("of-two", 24 << 20), world.source("of-three", 20 << 20)]
-    port, copies = free_port(), []
-    other = Process([world.program, "serve", "-p", str(port), world.served])
-    wait_until(lambda: "serving" in other.output())
-
-    def attempt(number):
-        name, statuses = "of-two-servers-%d" % number, []
-        copies[:] = [world.copy(sources[0], world.remote(name), "--faults", "delay=2ms..3ms", "-c", "64K")]
-        wait_for_first_chunk(world, name, 20)
-        for source in sources[1:]:
-            copies.append(Process([world.program, "cp", "-p", str(port), source, world.remote(name)]))
-            statuses.append(world.finish(copies[-1]))
-        status = world.finish(copies[0])
-        if status == 0 and 0 in statuses and any(same(source, world.there(name)) for source in sources[1:]):
-            return None  # it was over
-        told = all("is another copy to it under way?" in copy.output() for copy in copies[1:])
-        return status == 0 and statuses == [1, 1] and told and same(sources[0], world.there(name))
-
-    ok = first_that_counts(attempt)
-    world.result("two servers and one name", ok, copies[-1].output().strip(), *copies, other)
-    other.end()
-
-
-def has_mapped(process, name):
-    try:
-        with open("/proc/%d/maps" % process.pid) as maps:
-            return name in maps.read()
-    except OSError:  # it has ended
-        return False
-
-
-def check_two_that_receive(world):
-    """Nobody takes a part whose copy is complete, and is being read back and named."""
-    source, copies = world.source("contended", 24 << 20), []
-    shutil.copy(source, world.there("contended"))
-
-    def attempt(number):
-        name = "contended-%d" % number
-        paths = world.remote("contended"), os.path.join(world.here, name)
-        part = paths[1] + ".albedo-part"
-        copies[:] = [world.copy(*paths)]
-        wait_until(lambda: has_mapped(copies[0], part) or copies[0].poll() is not None)
-        wait_until(lambda: not has_mapped(copies[0], part))
-        copies[0].signal(signal.SIGSTOP)
-        was_early = os.path.exists(part)
-        copies.append(world.copy(*paths))
-        status = world.finish(copies[1])
-        copies[0].signal(signal.SIGCONT)
-        ok = world.finish(copies[0]) == 0 and same(source, paths[1])
-        if not was_early:
-            return None
-        return ok and status == 1 and "is another copy to it under way?" in copies[1].output()
-
-    ok = first_that_counts(attempt)
-    world.result("two that get one file, the first of which names it", ok, copies[-1].output().strip(), *copies)
 
 
 def check_misuse(world):
