@@ -91,6 +91,7 @@ static void fill(const struct alb_rc *rc, struct alb_roce *roce, uint8_t opcode,
 {
     *roce = (struct alb_roce){
         .opcode = (uint8_t)(rc->opcode_base + opcode),
+        .migreq = true,
         .pkey = ALB_PKEY_DEFAULT,
         .dest_qpn = rc->qp->attr.dest_qpn,
         .psn = psn,

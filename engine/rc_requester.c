@@ -324,6 +324,7 @@ static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *w
         return ALB_BUILD_FULL;
     struct alb_roce roce = {
         .opcode = (uint8_t)(rc->opcode_base + ALB_RC_READ_REQUEST),
+        .migreq = true,
         .pkey = ALB_PKEY_DEFAULT,
         .dest_qpn = qp->attr.dest_qpn,
         .psn = rc->next,
@@ -344,6 +345,7 @@ static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *w
 static void atomic_header(const struct alb_rc *rc, const struct alb_send_wqe *wqe, struct alb_roce *roce)
 {
     *roce = (struct alb_roce){
+        .migreq = true,
         .pkey = ALB_PKEY_DEFAULT,
         .dest_qpn = rc->qp->attr.dest_qpn,
         .va = wqe->remote_addr,

@@ -12,6 +12,7 @@
 
 #define BTH_PAD_SHIFT 52 // in the first eight bytes of the BTH as one number
 #define BTH_PAD_BITS  (3ull << BTH_PAD_SHIFT)
+#define BTH_MIGREQ    ((uint64_t)ALB_BTH_MIGREQ << 48) // the kernel's Soft-RoCE does not send it, others do
 
 #define WRITE_HEADER_BYTES (ALB_BTH_BYTES + 16)
 
@@ -116,8 +117,8 @@ bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb
     struct alb_rc *rc = alb_rc_of(qp);
     uint64_t begin = alb_get_be64(datagram->bytes);
     uint32_t sequence = alb_get_be32(datagram->bytes + ALB_BTH_SEQUENCE);
-    // No flags but the pad, the default partition, no marks, this queue pair.
-    if ((begin & ~BTH_PAD_BITS) << 8 >> 8 != ((uint64_t)ALB_PKEY_DEFAULT << 32 | qp->number))
+    // No flags but the pad and MigReq, the default partition, no marks, this queue pair.
+    if ((begin & ~(BTH_PAD_BITS | BTH_MIGREQ)) << 8 >> 8 != ((uint64_t)ALB_PKEY_DEFAULT << 32 | qp->number))
         return false;
     enum alb_qp_state state = alb_qp_state_of(qp);
     bool can_receive = state == ALB_QPS_RTS || state == ALB_QPS_RTR; // where programs leave what is only written to

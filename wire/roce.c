@@ -7,7 +7,6 @@
 // The bits of the BTH: byte 1 is SE, M, pad (2), version (4); bytes 4 to 7 FECN, BECN, reserved (6), destination QPN
 // (24); bytes 8 to 11 AckReq, reserved (7), PSN (24).
 #define BTH_SOLICITED (1u << 7)
-#define BTH_MIGREQ    (1u << 6)
 #define BTH_FECN      (1u << 31)
 #define BTH_BECN      (1u << 30)
 #define BTH_ACKREQ    (1u << 31)
@@ -19,7 +18,7 @@ static void decode_bth(const uint8_t *p, struct alb_roce *out)
 
     out->opcode = p[0];
     out->solicited = p[1] & BTH_SOLICITED;
-    out->migreq = p[1] & BTH_MIGREQ;
+    out->migreq = p[1] & ALB_BTH_MIGREQ;
     out->pad = p[1] >> 4 & 3;
     out->version = p[1] & 15;
     out->pkey = alb_get_be16(p + 2);
@@ -32,7 +31,7 @@ static void decode_bth(const uint8_t *p, struct alb_roce *out)
 
 static void encode_bth(const struct alb_roce *roce, uint8_t *p)
 {
-    uint32_t flags = (roce->solicited ? BTH_SOLICITED : 0) | (roce->migreq ? BTH_MIGREQ : 0) |
+    uint32_t flags = (roce->solicited ? BTH_SOLICITED : 0) | (roce->migreq ? ALB_BTH_MIGREQ : 0) |
                      (uint32_t)roce->pad << 4 | (roce->version & 15u);
     // By words, since that is how they are read soon, for the ICRC.
     alb_put_be32(p, (uint32_t)roce->opcode << 24 | flags << 16 | roce->pkey);

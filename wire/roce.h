@@ -26,7 +26,7 @@ struct alb_roce {
     uint8_t pad; // bytes, 0 ... 3
     uint8_t version;
     bool solicited;
-    bool migreq;
+    bool migreq; // connected queue pairs without an alternate path send it always (17.2.8)
     bool fecn;
     bool becn;
     bool ackreq;
@@ -69,6 +69,7 @@ static inline uint8_t alb_roce_pad(uint32_t payload_bytes)
     return (uint8_t)(-payload_bytes & 3);
 }
 
+#define ALB_BTH_MIGREQ   (1u << 6) // in byte 1 of a BTH
 #define ALB_BTH_DEST_QPN 5 // where it stands in a BTH, three bytes
 #define ALB_BTH_SEQUENCE 8 // the request for an acknowledgement (the highest bit), reserved bits, the PSN: four bytes
 
@@ -78,10 +79,11 @@ static inline void alb_bth_number(uint8_t *bth, alb_psn psn, bool ackreq)
     alb_put_be32(bth + ALB_BTH_SEQUENCE, (uint32_t)ackreq << 31 | (psn & ALB_PSN_MASK));
 }
 
-// The BTH alone, of the default partition and without flags.
+// The BTH alone, as connected queue pairs send it: of the default partition, on the path they have (MigReq), no other
+// flags.
 static inline void alb_bth_encode(uint8_t *out, uint8_t opcode, uint8_t pad, alb_qpn dest_qpn, alb_psn psn, bool ackreq)
 {
-    alb_put_be32(out, (uint32_t)opcode << 24 | (uint32_t)pad << 20 | ALB_PKEY_DEFAULT);
+    alb_put_be32(out, (uint32_t)opcode << 24 | ALB_BTH_MIGREQ << 16 | (uint32_t)pad << 20 | ALB_PKEY_DEFAULT);
     alb_put_be32(out + 4, dest_qpn & ALB_QPN_MASK);
     alb_bth_number(out, psn, ackreq);
 }

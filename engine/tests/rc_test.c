@@ -36,6 +36,30 @@ static void rc__numbers_are_told_when_asked(void **state)
     assert_int_equal(attr.sq_psn, PAIR_PSN ^ 0x800000);
 }
 
+static void assert_migrated(const struct pair *pair, int side, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(pair_peek(pair, side, i)->roce.migreq);
+    pair_deliver_all(pair, side);
+}
+
+// A NIC takes a packet without MigReq for the wish to migrate, and some of them handle that slowly.
+static void rc__packets_say_that_their_path_is_the_one(void **state)
+{
+    static const enum alb_wr_opcode opcodes[] = {ALB_WR_SEND, ALB_WR_RDMA_WRITE, ALB_WR_RDMA_READ,
+                                                 ALB_WR_ATOMIC_FETCH_AND_ADD};
+    struct pair_qps *c = *state;
+    for (uint32_t i = 0; i < ALB_COUNT(opcodes); i++) {
+        assert_int_equal(pair_receive(c->pair, c->qps[1], 2, 0, 4 * MTU), 0);
+        ask(c, opcodes[i], i == 3 ? 8 : 2 * MTU);
+        for (uint32_t count; (count = pair_send(c->pair, 0)) > 0;)
+            assert_migrated(c->pair, 0, count);
+        uint32_t answers = pair_send(c->pair, 1);
+        assert_int_equal(answers, opcodes[i] == ALB_WR_RDMA_READ ? 2 : 1);
+        assert_migrated(c->pair, 1, answers);
+    }
+}
+
 static void rc__quiet(void **state)
 {
     struct pair_qps *c = *state;
@@ -260,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PAIR_RC_TEST(rc__numbers_are_told_when_asked),
+        PAIR_RC_TEST(rc__packets_say_that_their_path_is_the_one),
         PAIR_RC_TEST(rc__quiet),
         PAIR_RC_TEST(rc__quiet_when_drained),
         PAIR_RC_TEST(rc__answering_and_asking_take_turns),

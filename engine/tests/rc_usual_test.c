@@ -262,6 +262,19 @@ static void usual__is_taken(void **state)
     }
 }
 
+// The kernel's Soft-RoCE sends no MigReq.
+static void usual__is_taken_without_migreq(void **state)
+{
+    const struct pair_qps *c = *state;
+    establish(c);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, 8), 0);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    struct pair_packet *packet = pair_peek(c->pair, 0, 0);
+    assert_true(packet->bytes[1] & ALB_BTH_MIGREQ);
+    packet->bytes[1] ^= ALB_BTH_MIGREQ;
+    assert_true(is_taken(c, 0));
+}
+
 // Its packets but the first and the last are, and on their way out those behind the second are made from it.
 static void usual__middle_is_taken(void **state)
 {
@@ -362,6 +375,7 @@ int main(void)
         cmocka_unit_test(usual__comes_to_the_same),
         PAIR_RC_TEST(usual__only_from_the_peer),
         PAIR_RC_TEST(usual__is_taken),
+        PAIR_RC_TEST(usual__is_taken_without_migreq),
         PAIR_RC_TEST(usual__middle_is_taken),
         cmocka_unit_test(usual__is_taken_in_rtr),
         PAIR_RC_TEST(unusual__middle_of_another_length),
