@@ -124,7 +124,7 @@ enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa
     if (csa->bound_epoch == 0 && !fits)
         return ALB_DROP_NOT_PROVEN;
     bool must_prove = !arrival->is_proven && csa->bound_epoch == 0;
-    if (must_prove && (!segment || !is_proof(csa, segment)))
+    if (must_prove && (!segment || !is_proof(csa, segment) || alb_csa_is_another_life(arrival)))
         return ALB_DROP_NOT_PROVEN;
     if (!arrival->live && !wake(arrival))
         return ALB_DROP_NO_RESOURCES;

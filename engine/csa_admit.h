@@ -31,7 +31,15 @@ static inline bool alb_csa_has_begun_to_ask(const struct alb_csa *csa)
 {
     return alb_qp_state_of(csa->qp) >= ALB_QPS_RTS;
 }
-// It has shown a number that only the peer knows: it comes from the peer's present life.
+// The numbers of one queue pair are known to whoever asked for it, who may say that it is at another one's address and
+// slot. So they prove no life in place of the one that is known: that would end queue pairs of others. A cookie does.
+static inline bool alb_csa_is_another_life(const struct alb_csa_arrival *arrival)
+{
+    uint32_t known = arrival->assoc->peer_epoch;
+    return known != 0 && known != arrival->header.source_epoch;
+}
+// It has shown a number that only the peer knows: it comes from the peer's present life. What is bound to another one
+// ends.
 void alb_csa_believe(struct alb_csa_arrival *arrival);
 // The peer says that of a packet of ours only headers have come (csa_trimmed.c).
 enum alb_drop alb_csa_on_trimmed(struct alb_csa_arrival *arrival, const struct alb_csa_trimmed *trimmed, alb_time now);

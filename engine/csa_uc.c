@@ -95,22 +95,25 @@ static enum alb_drop check(const struct alb_csa_arrival *arrival, const struct a
     return alb_csa_uc_of(qp)->assoc == arrival->assoc ? ALB_DROP_NONE : ALB_DROP_WRONG_PEER;
 }
 
-// The first message proves its sender for all of the association, as with RC. But it may be lost, and nothing brings it
-// again: what is numbered behind it is taken, as any UC packet from the peer's address would be, and binds nothing.
+// The first message proves its sender for all of the association, as with RC. It may be lost, and nothing brings it
+// again: what comes behind it is dropped until a cookie has proved the peer. Else anyone could write the peer's address
+// into a packet, with a number that all that is genuine is behind.
 static enum alb_drop admit(struct alb_csa_arrival *arrival, struct alb_csa_uc *uc,
                            const struct alb_csa_segment *segment)
 {
     uint32_t epoch = arrival->header.source_epoch;
-    int32_t ahead = alb_psn_diff(alb_psn_add(segment->psn, -(int32_t)segment->index), uc->u.qp->attr.rq_psn);
     if (alb_likely(uc->bound_epoch == epoch))
         return ALB_DROP_NONE;
     if (uc->bound_epoch != 0)
         return ALB_DROP_BAD_EPOCH;
     if (!arrival->is_proven) {
-        bool is_proof = ahead == 0 && uc->in.first == uc->in.past;
-        arrival->live = is_proof ? alb_assoc_wake(arrival->engine, arrival->assoc) : NULL;
+        alb_psn first = alb_psn_add(segment->psn, -(int32_t)segment->index);
+        bool is_new = uc->in.first == uc->in.past && first == uc->u.qp->attr.rq_psn;
+        if (!is_new || alb_csa_is_another_life(arrival))
+            return ALB_DROP_NOT_PROVEN;
+        arrival->live = alb_assoc_wake(arrival->engine, arrival->assoc);
         if (!arrival->live)
-            return ahead < 0 ? ALB_DROP_NOT_PROVEN : ALB_DROP_NONE;
+            return ALB_DROP_NO_RESOURCES;
         alb_csa_believe(arrival);
     }
     uc->bound_epoch = epoch;

@@ -2,8 +2,7 @@
 // A side that has begun anew and is connected again while packets of its former life are under way. Its peer's PSNs and
 // its own may be the former ones where epochs alone tell the two lives apart (docs/PROTOCOL.md, section 13): every
 // packet under way names the life that it was meant for, and the peer has learnt that this one is over. What a peer has
-// not heard of is not over for it: a first message that was sent before and comes after it has met the present life is
-// taken for another life's that begins, and the present one ends. Then requests fail, and no more.
+// not heard of is not over for it, but takes a cookie to be believed in place of the present one.
 #include "sim/search_world.h"
 
 // UC takes what is left of its former life for new.
@@ -31,7 +30,6 @@ static bool is_last(const struct alb_search *search, uint32_t side, uint32_t ind
 void alb_search_life_begin_phase(struct alb_search *search)
 {
     search->has_repeated = false;
-    search->is_confused = search->is_confused && !(search->sides[0].knows_life && search->sides[1].knows_life);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         struct alb_search_side *s = &search->sides[side];
         s->knew_life = s->knows_life;
@@ -62,7 +60,6 @@ static void end_life(struct alb_search *search, uint32_t side)
 {
     struct alb_search_side *own = &search->sides[side], *peer = &search->sides[1 - side];
     peer->may_learn = peer->knew_life;
-    search->is_confused |= search->comes_back && !peer->knew_life;
     own->may_learn = own->has_learnt = peer->has_learnt = false;
     for (uint32_t i = 0; i < ALB_MODEL_SIDES; i++) {
         search->sides[i].knows_life = search->sides[i].knew_life = false;

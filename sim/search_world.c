@@ -415,8 +415,7 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
     attr.state = ALB_QPS_RTS;
     alb_search_must(alb_qp_modify(qp->qp, &attr, rts_mask(type), now));
     qp->model->rnr_retry = attr.rnr_retry;
-    qp->model->may_fail = search->is_confused;
-    qp->model->has_failed = qp->model->may_break = false;
+    qp->model->may_fail = qp->model->has_failed = qp->model->may_break = false;
     qp->is_connected = true;
     qp->is_over = false;
     qp->access = attr.access;

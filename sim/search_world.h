@@ -95,8 +95,6 @@ struct alb_search {
     bool comes_back;  // and is connected again at once, with the numbers that it had where the epochs tell them apart
     bool repeats;     // what is over is connected with the PSNs that it had
     bool has_repeated; // in this phase: an engine remembers one life that is over, so that no other may end now
-    bool is_confused; // of a life that had begun anew the peer may have known nothing: it may take that for the newer
-                      // one
     bool may_lose_much;
     bool may_duplicate;
     uint32_t patience; // doublings of the timeouts: what waits in front of a slow lane is no silence
