@@ -36,7 +36,7 @@ static void rc__numbers_are_told_when_asked(void **state)
     assert_int_equal(attr.sq_psn, PAIR_PSN ^ 0x800000);
 }
 
-static void assert_migrated(const struct pair *pair, int side, uint32_t count)
+static void assert_migrated(struct pair *pair, int side, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         assert_true(pair_peek(pair, side, i)->roce.migreq);
