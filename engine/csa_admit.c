@@ -35,8 +35,8 @@ static enum alb_drop on_reset(struct alb_csa_arrival *arrival, const struct alb_
 {
     struct alb_assoc *assoc = arrival->assoc;
     uint32_t epoch = frame->reset.epoch;
-    bool knows_us = arrival->header.destination_epoch == arrival->engine->csa->epoch;
-    if (!assoc || !knows_us || epoch == 0 || epoch != assoc->peer_epoch || frame->reset.reason != ALB_CSA_RESET_EPOCH)
+    if (!assoc || arrival->header.destination_epoch != assoc->epoch || epoch == 0 || epoch != assoc->peer_epoch ||
+        frame->reset.reason != ALB_CSA_RESET_EPOCH)
         return ALB_DROP_NOT_PROVEN;
     alb_assoc_restart(arrival->engine, assoc, 0);
     fail_bound(arrival->engine, assoc, epoch, now);
@@ -44,6 +44,15 @@ static enum alb_drop on_reset(struct alb_csa_arrival *arrival, const struct alb_
 }
 
 // ---- a packet -------------------------------------------------------------------------------------------------------
+
+static uint32_t our_epoch(const struct alb_csa_arrival *arrival)
+{
+    const struct alb_datagram *datagram = arrival->datagram;
+    if (alb_likely(arrival->assoc))
+        return arrival->assoc->epoch;
+    return alb_csa_epoch_for(arrival->engine->csa, &datagram->local.addr, &datagram->peer.addr,
+                             (uint8_t)arrival->header.source_slot);
+}
 
 static bool wake(struct alb_csa_arrival *arrival)
 {
@@ -77,7 +86,7 @@ enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_c
         *ends = true;
         return frame.type == ALB_CSA_RESET ? on_reset(arrival, &frame, now) : alb_csa_on_cookie(arrival, &frame);
     }
-    bool knows_us = header->destination_epoch == engine->csa->epoch;
+    bool knows_us = header->destination_epoch != 0 && header->destination_epoch == our_epoch(arrival);
     if (header->destination_epoch != 0 && !knows_us) {
         alb_csa_reply_reset(engine, datagram, header);
         return ALB_DROP_BAD_EPOCH;

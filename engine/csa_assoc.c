@@ -100,6 +100,7 @@ struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr
         .peer = *peer,
         .next = *bucket,
         .refs = 1,
+        .epoch = alb_csa_epoch_for(csa, local, peer, slot),
         .sequence = alb_rng_u64(&engine->rng) & ALB_PSN_MASK,
         .slot = slot,
         .local = (uint8_t)index,

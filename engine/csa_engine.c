@@ -4,6 +4,18 @@
 
 #include <errno.h>
 
+uint32_t alb_csa_epoch_for(const struct alb_csa_engine *csa, const struct alb_addr *local, const struct alb_addr *peer,
+                           uint8_t slot)
+{
+    const struct {
+        struct alb_addr peer, local;
+        uint32_t slot, life;
+    } parties = {*peer, *local, slot, csa->life};
+    _Static_assert(sizeof(parties) == 40, "no padding, whose bytes would be undefined");
+    uint32_t epoch = (uint32_t)alb_siphash13(&csa->hash_key, &parties, sizeof(parties));
+    return epoch ? epoch : 1;
+}
+
 int alb_csa_engine_create(struct alb_engine *engine)
 {
     const struct alb_engine_config *config = &engine->config;
@@ -26,9 +38,7 @@ int alb_csa_engine_create(struct alb_engine *engine)
     alb_list_init(&csa->expect_groups);
     alb_csa_cookies_init(&csa->cookies, &engine->rng, engine->now);
     alb_csa_replies_init(&csa->replies);
-    do
-        csa->epoch = (uint32_t)alb_rng_u64(&engine->rng);
-    while (csa->epoch == 0);
+    csa->life = (uint32_t)alb_rng_u64(&engine->rng);
     alb_rng_fill(&engine->rng, &csa->hash_key, sizeof(csa->hash_key));
     csa->bucket_count = 1;
     while (csa->bucket_count < config->peer_max)

@@ -19,7 +19,6 @@ struct alb_csa_engine {
     struct alb_engine *engine;
     struct alb_buddy pool;
     void *arena, *bookkeeping;        // the pool's memory
-    uint32_t epoch;                   // ours; never 0
     uint32_t packet_number;           // of the packet whose frames are being taken
     struct alb_assoc *assocs;         // config.peer_max places
     struct alb_assoc *found_last;     // by alb_assoc_find; NULL: it has ended
@@ -29,6 +28,7 @@ struct alb_csa_engine {
     uint32_t free_first;              // index + 1 of the first free place, which has the next one; 0: none
     uint32_t assoc_count, assoc_used; // now; places that were ever taken
     struct alb_siphash_key hash_key;
+    uint32_t life;              // random; our epochs follow from it (alb_csa_epoch_for)
     struct alb_addr locals[16]; // our addresses that associations have
     uint32_t local_refs[16];    // associations that have it
     uint32_t local_count;       // places that were ever taken
@@ -48,6 +48,11 @@ struct alb_csa_engine {
     struct alb_csa_cookies cookies;
     struct alb_mtu_found mtu_found[ALB_MTU_FOUND_MAX];
 };
+
+// Our epoch for the peer engine in that slot; never 0. It is another one for each peer: who has read it, since it is
+// one of them, knows nothing that we and another one have in common.
+uint32_t alb_csa_epoch_for(const struct alb_csa_engine *csa, const struct alb_addr *local, const struct alb_addr *peer,
+                           uint8_t slot);
 
 // Fills engine->csa by the engine's configuration. Returns 0; EINVAL: no such loss or credit policy; ENOMEM.
 int alb_csa_engine_create(struct alb_engine *engine);

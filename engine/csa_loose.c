@@ -23,7 +23,7 @@ struct loose {
     uint8_t slot;
     bool is_known; // there is an association
     bool waits;    // for its rate
-    uint32_t destination_epoch;
+    uint32_t epoch, destination_epoch;
     uint32_t payload_max; // largest UDP payload that the path carries, ICRC included; 0: not known
     uint32_t hash;        // of the queue pair: its frames keep to one path
     uint16_t path;        // which of the association's that is now
@@ -93,6 +93,7 @@ static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
     packet->room_bytes = length_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
     loose->slot = parcel->slot;
     loose->is_known = assoc != NULL;
+    loose->epoch = assoc ? assoc->epoch : alb_csa_epoch_for(engine->csa, parcel->local, parcel->peer, parcel->slot);
     loose->destination_epoch = assoc ? assoc->peer_epoch : 0;
     loose->psn = loose->u->next;
 }
@@ -172,7 +173,7 @@ static void close_uncounted(struct loose *loose)
         .dest_slot = loose->slot,
         .source_slot = engine->config.slot,
         .sequence = loose->psn,
-        .source_epoch = engine->csa->epoch,
+        .source_epoch = loose->epoch,
         .destination_epoch = loose->destination_epoch,
         .timestamp = (uint32_t)packet->now,
         .path = PATH_NONE,

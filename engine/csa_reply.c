@@ -45,7 +45,8 @@ static struct alb_csa_reply *answer(struct alb_engine *engine, const struct alb_
             {
                 .dest_slot = header->source_slot,
                 .source_slot = engine->config.slot,
-                .source_epoch = engine->csa->epoch,
+                .source_epoch = alb_csa_epoch_for(engine->csa, &datagram->local.addr, &datagram->peer.addr,
+                                                  (uint8_t)header->source_slot),
                 .destination_epoch = header->source_epoch,
                 .path = PATH_NONE,
             },

@@ -11,9 +11,10 @@ static struct alb_assoc *find_sender(struct alb_engine *engine, const struct alb
 {
     if (header->dest_slot != engine->config.slot || header->source_slot > UINT8_MAX)
         return NULL;
-    if (header->destination_epoch != 0 && header->destination_epoch != engine->csa->epoch)
-        return NULL; // it may not know us yet
-    return alb_assoc_find(engine, &datagram->local.addr, &datagram->peer.addr, (uint8_t)header->source_slot);
+    struct alb_assoc *assoc =
+        alb_assoc_find(engine, &datagram->local.addr, &datagram->peer.addr, (uint8_t)header->source_slot);
+    bool may_be_for_us = assoc && (header->destination_epoch == 0 || header->destination_epoch == assoc->epoch);
+    return may_be_for_us ? assoc : NULL; // 0: it does not know us yet
 }
 
 static struct alb_csa *find_qp(struct alb_engine *engine, const struct alb_assoc *assoc, alb_qpn qpn)

@@ -35,7 +35,7 @@ static void add_engine(struct alb_engine_hot *hot, const struct alb_engine *engi
 static void add_association(struct alb_engine_hot *hot, const struct alb_csa_engine *csa)
 {
     const struct alb_assoc *assoc = csa->found_last;
-    ADD_FIELDS(hot, csa, epoch, buckets);
+    ADD_FIELDS(hot, csa, packet_number, buckets);
     add(hot, csa->locals, sizeof(csa->locals[0]));
     add(hot, &csa->loss.ops, sizeof(csa->loss.ops));
     ADD_FIELDS(hot, &csa->credit, ops, count);

@@ -258,7 +258,6 @@ static uint32_t forge_frame(struct world *w, int side, uint8_t *at)
     enum alb_csa_type type = types[world_draw_below(w, ALB_COUNT(types))];
     const struct alb_qp *qp = w->sides[side].qps[world_draw_below(w, WORLD_QPS)];
     const struct alb_csa *csa = csa_of(qp);
-    const struct alb_csa_engine *peer = w->pair->hosts[!side].engine->csa;
     uint8_t cookie[ALB_CSA_COOKIE_BYTES] = {0};
     struct alb_csa_probe probe = {.is_response = world_draw(w) & 1, .dest_qpn = alb_qp_number(qp)};
     uint32_t padding;
@@ -279,7 +278,7 @@ static uint32_t forge_frame(struct world *w, int side, uint8_t *at)
     case ALB_CSA_PONG:
         return alb_csa_encode_pong((uint16_t)world_draw_below(w, 65536), at);
     case ALB_CSA_RESET:
-        return alb_csa_encode_reset(1 + (world_draw(w) & 1), peer->epoch ^ (world_draw(w) & 1), at);
+        return alb_csa_encode_reset(1 + (world_draw(w) & 1), world_epoch(w, !side) ^ (world_draw(w) & 1), at);
     case ALB_CSA_HELLO:
         cookie[0] = world_draw(w);
         return alb_csa_encode_hello(cookie[0] ? cookie : NULL, at);
@@ -318,8 +317,8 @@ static void forge(struct world *w)
     const struct alb_csa_header header = {
         .dest_slot = engine->config.slot ^ (how == 1),
         .sequence = world_draw_below(w, 65536) * (how & 2),
-        .source_epoch = w->pair->hosts[!side].engine->csa->epoch + (how >> 6 == 1),
-        .destination_epoch = how & 32 ? 0 : engine->csa->epoch + (how >> 6 == 2),
+        .source_epoch = world_epoch(w, !side) + (how >> 6 == 1),
+        .destination_epoch = how & 32 ? 0 : world_epoch(w, side) + (how >> 6 == 2),
         .timestamp = (uint32_t)w->pair->now - world_draw(w),
         .path = world_draw(w) % (how & 16 ? 256 : 4),
         .rtt_code = (uint16_t)world_draw_below(w, 65536),

@@ -301,8 +301,8 @@ static void begin_forged(struct world *w, int side, struct forged *forged)
     const struct alb_engine *engine = engine_of(w, side);
     const struct alb_csa_header header = {
         .dest_slot = engine->config.slot,
-        .source_epoch = engine_of(w, !side)->csa->epoch,
-        .destination_epoch = engine->csa->epoch,
+        .source_epoch = world_epoch(w, !side),
+        .destination_epoch = world_epoch(w, side),
         .timestamp = (uint32_t)w->pair->now,
         .path = NO_PATH,
     };

@@ -449,3 +449,9 @@ void world_run(const struct world_kind *kind, const uint8_t *data, size_t size)
     finish(&w);
     pair_free(w.pair);
 }
+
+uint32_t world_epoch(const struct world *w, int side)
+{
+    const struct pair_host *own = &w->pair->hosts[side], *peer = &w->pair->hosts[!side];
+    return alb_csa_epoch_for(own->engine->csa, &own->addr, &peer->addr, (uint8_t)peer->engine->config.slot);
+}

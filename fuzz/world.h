@@ -82,3 +82,5 @@ uint8_t world_draw(struct world *w);
 uint32_t world_draw_below(struct world *w, uint32_t n);
 // A datagram from the other side arrives at a side.
 void world_receive(struct world *w, int side, const uint8_t *bytes, uint32_t length, uint8_t traffic_class);
+// The epoch that a side has for the other one.
+uint32_t world_epoch(const struct world *w, int side);

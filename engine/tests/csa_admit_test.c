@@ -38,7 +38,7 @@ static int tear_down(void **state)
 
 static uint32_t epoch_of(int side)
 {
-    return pair->hosts[side].engine->csa->epoch;
+    return alb_csa_of(qps[side])->assoc->epoch;
 }
 
 static uint64_t dropped(int side, enum alb_drop reason)
@@ -89,6 +89,20 @@ static void reset__names_both_epochs_or_does_nothing(void **state)
 
     reset_arrives(epoch_of(1), epoch_of(0));
     assert_int_equal(alb_qp_current_state(qps[0]), ALB_QPS_ERR);
+}
+
+// Who is a peer of both has both engines' epochs for itself, and none that they have for each other.
+static void epoch__is_another_one_for_each_peer(void **state)
+{
+    struct alb_engine *engine = pair->hosts[0].engine;
+    const struct alb_addr own = pair->hosts[0].addr, peer = pair->hosts[1].addr;
+    struct alb_addr stranger;
+    uint8_t slot = (uint8_t)pair->hosts[1].engine->config.slot;
+    assert_true(alb_addr_parse(STRANGER, &stranger));
+    assert_int_equal(alb_csa_epoch_for(engine->csa, &own, &peer, slot), epoch_of(0));
+    assert_int_not_equal(alb_csa_epoch_for(engine->csa, &own, &peer, slot + 1), epoch_of(0));
+    assert_int_not_equal(alb_csa_epoch_for(engine->csa, &own, &stranger, slot), epoch_of(0));
+    assert_int_not_equal(alb_csa_epoch_for(engine->csa, &stranger, &peer, slot), epoch_of(0));
 }
 
 // The answer to a packet for a former life reveals nothing of use elsewhere. A sender with our epoch, but not that of
@@ -171,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reset__names_both_epochs_or_does_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(epoch__is_another_one_for_each_peer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_life__is_not_proven_by_our_epoch, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reset__does_not_tell_the_present_epoch, set_up, tear_down),
         CSA_PAIR_TEST(proof__holds_for_the_whole_packet),
