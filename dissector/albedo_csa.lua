@@ -75,6 +75,7 @@ field("bool", "flag.probing", "Probing", 8, nil, 0x04)
 field("bool", "flag.xrc", "XRC", 8, nil, 0x08)
 field("bool", "flag.last", "Last of its message", 8, nil, 0x10)
 field("bool", "flag.reflect", "A verdict is asked for", 8, nil, 0x20)
+field("bool", "flag.uc", "UC", 8, nil, 0x40)
 field("uint24", "psn", "PSN", base.DEC)
 field("uint24", "index", "Index in the message", base.DEC)
 field("uint32", "total_bytes", "Bytes of the message", base.DEC)
@@ -231,7 +232,7 @@ local function add_flags(tree, tvb, at, is_datagram)
     if is_datagram then
         return
     end
-    for _, flag in ipairs({"report_now", "probing", "xrc", "last", "reflect"}) do
+    for _, flag in ipairs({"report_now", "probing", "xrc", "last", "reflect", "uc"}) do
         node:add(names["flag." .. flag], tvb(at, 1))
     end
 end

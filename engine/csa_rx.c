@@ -57,8 +57,8 @@ static bool takes(enum alb_qp_type type, bool is_response)
 
 static bool fits_type(const struct alb_csa_segment *segment, enum alb_csa_type type)
 {
-    if (segment->op == ALB_CSA_PARTIAL_WRITE || segment->op == ALB_CSA_PARTIAL_WRITE_IMM)
-        return false; // UC's
+    if (segment->flags & ALB_CSA_UC || segment->op == ALB_CSA_PARTIAL_WRITE || segment->op == ALB_CSA_PARTIAL_WRITE_IMM)
+        return false;
     return (type == ALB_CSA_RESPONSE) == (segment->op == ALB_CSA_READ_DATA || segment->op == ALB_CSA_RESULT);
 }
 

@@ -19,6 +19,7 @@ static void describe(const struct alb_qp *qp, const struct alb_send_wqe *wqe, st
     };
     *segment = (struct alb_csa_segment){
         .op = ops[wqe->opcode],
+        .flags = ALB_CSA_UC,
         .dest_qpn = qp->attr.dest_qpn,
         .total_bytes = wqe->length,
         .imm_be = wqe->imm_data,
@@ -52,7 +53,7 @@ void alb_csa_uc_parcel(const struct alb_unreliable *u, const struct alb_send_wqe
     }
     parcel->segment.index = u->sent;
     if (u->sent == wqe->packets - 1)
-        parcel->segment.flags =
+        parcel->segment.flags |=
             ALB_CSA_LAST |
             (wqe->flags & ALB_SEND_SOLICITED && wqe->opcode != ALB_WR_RDMA_WRITE ? ALB_CSA_SOLICITED : 0);
 }
@@ -87,7 +88,7 @@ static enum alb_drop check(const struct alb_csa_arrival *arrival, const struct a
     if (!qp)
         return ALB_DROP_UNKNOWN_QP;
     if (qp->delivery != &alb_csa_uc_ops || frame->type != ALB_CSA_REQUEST || !is_known_op(frame->segment.op) ||
-        frame->segment.flags & ALB_CSA_XRC)
+        (frame->segment.flags & (ALB_CSA_UC | ALB_CSA_XRC)) != ALB_CSA_UC)
         return ALB_DROP_BAD_SERVICE;
     enum alb_qp_state state = alb_qp_state_of(qp);
     if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)

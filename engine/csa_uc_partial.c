@@ -199,8 +199,8 @@ void alb_csa_partial_describe(const struct alb_csa_uc *uc, const struct alb_send
     }
     segment->op = is_imm ? ALB_CSA_PARTIAL_WRITE_IMM : ALB_CSA_PARTIAL_WRITE;
     segment->flags =
-        (uint8_t)((is_imm && is_solicited ? ALB_CSA_SOLICITED : 0) | (index == wqe->packets - 1 ? ALB_CSA_LAST : 0) |
-                  (next == wqe->packets ? ALB_CSA_REPORT_NOW : 0));
+        (uint8_t)(ALB_CSA_UC | (is_imm && is_solicited ? ALB_CSA_SOLICITED : 0) |
+                  (index == wqe->packets - 1 ? ALB_CSA_LAST : 0) | (next == wqe->packets ? ALB_CSA_REPORT_NOW : 0));
 }
 
 enum alb_drop alb_csa_partial_heard(struct alb_csa_uc *uc, const struct alb_csa_holds *holds)

@@ -79,6 +79,7 @@ enum alb_csa_segment_flag {
     ALB_CSA_XRC = 8,        // xrc_srqn is there
     ALB_CSA_LAST = 16,      // of its message
     ALB_CSA_REFLECT = 32,   // with LAST: a verdict is asked for, and txn and digest are there
+    ALB_CSA_UC = 64,        // from a queue pair of UC to one
 };
 
 struct alb_csa_txn_id {

@@ -118,6 +118,8 @@ static void expect_common(enum alb_csa_type type, const struct alb_csa_segment *
     expect("dest_qpn", segment->dest_qpn);
     expect("segment_flags", segment->flags);
     expect("flag.solicited", (segment->flags & ALB_CSA_SOLICITED) != 0);
+    if (type != ALB_CSA_DATAGRAM)
+        expect("flag.uc", (segment->flags & ALB_CSA_UC) != 0);
 }
 
 static void expect_operation(const struct alb_csa_segment *segment)
@@ -465,7 +467,7 @@ static void segments(void)
         segment.total_bytes = (segment.index + 1) * 64 + 1;
         add_segment(type, &segment);
         segment = draw_segment(with_payload[i], 0);
-        segment.flags |= ALB_CSA_LAST | ALB_CSA_XRC;
+        segment.flags |= ALB_CSA_LAST | ALB_CSA_XRC | ALB_CSA_UC;
         add_segment(type, &segment);
         capture_end();
     }

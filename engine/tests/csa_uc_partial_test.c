@@ -332,7 +332,7 @@ static struct alb_csa_segment segment_of(uint32_t index, uint32_t flags, uint32_
 {
     return (struct alb_csa_segment){
         .op = ALB_CSA_PARTIAL_WRITE,
-        .flags = (uint8_t)flags,
+        .flags = (uint8_t)(ALB_CSA_UC | flags),
         .dest_qpn = alb_qp_number(qps[1]),
         .psn = alb_psn_add(PAIR_PSN, (int32_t)index),
         .index = index,

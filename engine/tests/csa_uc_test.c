@@ -96,7 +96,7 @@ static void first_packets__are_not_counted_and_ask(void **state)
     assert_int_equal(frames[0].segment.psn, PAIR_PSN);
     assert_int_equal(frames[1].type, ALB_CSA_PING);
     assert_int_equal(look(0, 1, &header, frames, 4), 1);
-    assert_int_equal(frames[0].segment.flags, ALB_CSA_LAST);
+    assert_int_equal(frames[0].segment.flags, ALB_CSA_UC | ALB_CSA_LAST);
     pair_settle(pair);
     expect_copied(2 * SEGMENT);
     pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
@@ -241,7 +241,7 @@ static struct alb_csa_segment segment_of(int32_t offset, uint32_t index, uint32_
 {
     return (struct alb_csa_segment){
         .op = ALB_CSA_WRITE,
-        .flags = (uint8_t)flags,
+        .flags = (uint8_t)(ALB_CSA_UC | flags),
         .dest_qpn = alb_qp_number(qps[1]),
         .psn = alb_psn_add(PAIR_PSN, offset),
         .index = index,
@@ -292,6 +292,16 @@ static void before_the_first__nobody_is_believed(void **state)
 {
     arrive(77, -1, 0, ALB_CSA_LAST, 8, 8);
     assert_int_equal(dropped(1, ALB_DROP_NOT_PROVEN), 1);
+}
+
+// A queue pair of RC had the number before: neither service takes the other's.
+static void segment_of_rc__is_not_taken(void **state)
+{
+    struct alb_csa_segment segment = segment_of(0, 0, ALB_CSA_LAST, 8, 8);
+    segment.flags &= (uint8_t)~ALB_CSA_UC;
+    arrive_segment(77, &segment, 1);
+    assert_int_equal(dropped(1, ALB_DROP_BAD_SERVICE), 1);
+    assert_int_equal(alb_csa_uc_of(qps[1])->bound_epoch, 0);
 }
 
 // A message of 130 segments: its bits are the pool's, and given back.
@@ -567,6 +577,7 @@ int main(void)
         CASE(first_message_lost__others_are_taken_once_a_cookie_has_come_back),
         CASE(another_life__is_not_taken_once_bound),
         CASE(before_the_first__nobody_is_believed),
+        CASE(segment_of_rc__is_not_taken),
         CASE(segments__in_any_order_but_the_last),
         CASE(last_before_others__loses_the_message),
         CASE(late__up_to_2_to_the_22_before_the_end),

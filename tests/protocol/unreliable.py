@@ -4,7 +4,7 @@ is sent again by itself."""
 
 from dataclasses import dataclass, field
 
-from frames import (COMPLETE, PARTIAL_WRITE, PARTIAL_WRITE_IMM, PING, QUESTION, REPORT_NOW, REQUEST, SEND, SEND_IMM, WRITE, WRITE_IMM,
+from frames import (COMPLETE, PARTIAL_WRITE, PARTIAL_WRITE_IMM, PING, QUESTION, REPORT_NOW, REQUEST, SEND, SEND_IMM, UC, WRITE, WRITE_IMM,
                     Datagram, Holds, Segment, Short)
 from packet import NO_PATH, ahead, wrap24
 from pair import Message
@@ -66,6 +66,8 @@ class Unreliable:
     def segments(self, operation, data, fields):
         """Numbers a message and cuts it; transmit() lets it leave."""
         made = cut(REQUEST, operation, self.remote_qpn, self.next, data, self.segment_bytes, fields)
+        for segment in made:
+            segment.flags |= UC
         self.next = wrap24(self.next + len(made))
         return made
 
@@ -114,6 +116,9 @@ class Unreliable:
         """Everything is done as it comes."""
 
     def on_segment(self, segment):
+        if not segment.flags & UC:
+            self.dropped.append(segment)
+            return
         if segment.operation in (PARTIAL_WRITE, PARTIAL_WRITE_IMM):
             self._on_partial(segment)
             return
