@@ -12,6 +12,10 @@ static int create(struct alb_qp *qp)
     if (!csa)
         return ENOMEM;
     csa->qp = qp;
+    if (alb_reflect_in_reserve(csa) != 0) {
+        alb_engine_put_memory(qp->engine, csa, sizeof(*csa));
+        return ENOMEM;
+    }
     alb_stream_out_init(&csa->requests, csa, false);
     alb_stream_out_init(&csa->responses, csa, true);
     alb_stream_in_init(&csa->in_requests, csa, false, &alb_csa_responder_ops);
@@ -53,6 +57,7 @@ static void destroy(struct alb_qp *qp)
 {
     struct alb_csa *csa = alb_csa_of(qp);
     alb_reflect_in_stop(csa, qp->engine->now);
+    alb_engine_put_memory(qp->engine, csa->reflect_room, sizeof(*csa->reflect_room));
     if (csa->reflect_out)
         alb_reflect_out_destroy(csa->reflect_out);
     disconnect(csa);

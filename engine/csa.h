@@ -61,6 +61,7 @@ struct alb_csa {
     struct alb_expect *expect;           // NULL: nothing was announced
     struct alb_reflect_out *reflect_out; // NULL: no transactions are enabled
     struct alb_reflect_in *reflect_in;   // NULL: none have come
+    struct alb_reflect_in *reflect_room; // for that; NULL: not RC, or a device without transactions
     struct alb_stream_out requests, responses;
     struct alb_stream_in in_requests, in_responses;
 

@@ -264,7 +264,7 @@ static inline bool alb_txn_range_agrees(const struct alb_txn_range *range, uint6
 
 #define ALB_REFLECT_NOTICES 64
 
-// What a receiving queue pair has; from the staging memory, with its first transaction.
+// What a receiving queue pair has, from its first transaction, message that wants a verdict, or command on.
 struct alb_reflect_in {
     struct alb_reflect_source source;
     struct alb_csa *csa;
@@ -302,7 +302,10 @@ bool alb_reflect_in_is_quiet(const struct alb_reflect_in *in);
 bool alb_reflect_in_add(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
 
 // Between the target's files.
-// The queue pair's, made if need be; NULL: no memory.
+// Takes the room for what a new queue pair may have. It is not of the staging memory: whoever finds that full is to be
+// told so. ENOMEM.
+int alb_reflect_in_reserve(struct alb_csa *csa);
+// The queue pair's, begun if need be; NULL: no room was taken.
 struct alb_reflect_in *alb_reflect_in_get(struct alb_csa *csa);
 // A record without an id, for parts that begin to come; NULL: no memory.
 struct alb_txn_in *alb_txn_in_create(struct alb_engine *engine);

@@ -245,8 +245,8 @@ static void answer_stray(struct alb_csa *csa, const struct alb_csa_txn *command,
                                  });
 }
 
-// To its own queue pair, where that is connected, a verdict may stand to be sent: it stays there. asker NULL: there was
-// no memory, or a notification has ended the queue pair.
+// To its own queue pair, where that is connected, a verdict may stand to be sent: it stays there. asker NULL: this
+// device has no transactions, or a notification has ended the queue pair.
 static void answer(struct alb_txn_in *txn, struct alb_reflect_in *asker)
 {
     struct alb_reflect_in *owner = home(txn);
@@ -262,7 +262,7 @@ void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *comma
 {
     struct alb_engine *engine = csa->qp->engine;
     const struct alb_txn_id id = {.initiator = command->id.initiator, .number = command->id.number};
-    alb_reflect_in_get(csa); // first, since room for it may be made by forgetting what is asked about
+    alb_reflect_in_get(csa);
     struct alb_txn_in *txn = alb_txn_in_find(engine, &id);
     if (!txn) {
         answer_stray(csa, command, was_surely_aborted(engine, command));
@@ -386,7 +386,6 @@ void alb_reflect_in_stop(struct alb_csa *csa, alb_time now)
     alb_list_remove(&in->source.link);
     alb_wheel_disarm(&engine->wheel, &in->notice_timer.timer);
     csa->reflect_in = NULL;
-    alb_buddy_put(&engine->reflect->staging, in, sizeof(*in));
 }
 
 bool alb_reflect_in_is_quiet(const struct alb_reflect_in *in)

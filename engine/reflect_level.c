@@ -84,7 +84,7 @@ void alb_reflect_in_message(struct alb_csa *csa, const struct alb_csa_segment *l
     bool is_wanted = last->digest.low != 0 || last->digest.high != 0;
     struct alb_digest digest = {0, 0};
     if (!in)
-        return; // asked again, the answer is "unknown"
+        return; // this device has no transactions
     bool is_good = !is_wanted || (read_back(csa->qp, last, &digest) && alb_digest_is_wire(&digest, &last->digest));
     if (!is_good)
         csa->qp->engine->stats->sum.counter[ALB_STAT_digest_mismatches]++;

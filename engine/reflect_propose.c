@@ -73,11 +73,10 @@ static enum alb_txn_reason begin_in_place(struct alb_qp *qp, struct alb_txn_rang
     return ALB_TXN_OK;
 }
 
-// Whether an idle target would have room for its parts so far, beside what it keeps of it and of its initiator.
+// Whether an idle target would have room for its parts so far, beside its record and its initiator's.
 static bool could_fit(const struct alb_txn_in *txn)
 {
-    uint64_t beside = alb_buddy_block_bytes(sizeof(struct alb_reflect_in)) +
-                      alb_buddy_block_bytes(sizeof(struct alb_txn_initiator)) + alb_buddy_block_bytes(sizeof(*txn));
+    uint64_t beside = alb_buddy_block_bytes(sizeof(struct alb_txn_initiator)) + alb_buddy_block_bytes(sizeof(*txn));
     return txn->block_bytes + beside <= txn->engine->config.txn_staging_bytes;
 }
 
@@ -127,8 +126,6 @@ enum alb_outcome alb_reflect_in_begin(struct alb_csa *csa, const struct alb_csa_
     if (segment->total_bytes > ALB_MAX_MESSAGE || qp->type != ALB_QPT_RC || qp->engine->config.txn_staging_bytes == 0)
         return ALB_OUTCOME_INVALID_REQUEST;
     struct alb_reflect_in *in = alb_reflect_in_get(csa);
-    if (!in)
-        return ALB_OUTCOME_RNR;
     in->range = NULL;
     if (segment->op == ALB_CSA_TXN_WRITE) {
         begin_write(in, segment, target, now);

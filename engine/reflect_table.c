@@ -335,13 +335,20 @@ bool alb_txn_in_list_parts(struct alb_txn_in *txn)
     return true;
 }
 
+int alb_reflect_in_reserve(struct alb_csa *csa)
+{
+    struct alb_engine *engine = csa->qp->engine;
+    if (csa->qp->type != ALB_QPT_RC || engine->config.txn_staging_bytes == 0)
+        return 0;
+    csa->reflect_room = alb_engine_get_memory(engine, sizeof(*csa->reflect_room));
+    return csa->reflect_room ? 0 : ENOMEM;
+}
+
 struct alb_reflect_in *alb_reflect_in_get(struct alb_csa *csa)
 {
-    if (csa->reflect_in)
+    struct alb_reflect_in *in = csa->reflect_room;
+    if (csa->reflect_in || !in)
         return csa->reflect_in;
-    struct alb_reflect_in *in = get_or_forget(csa->qp->engine, sizeof(*in));
-    if (!in)
-        return NULL;
     memset(in, 0, sizeof(*in));
     in->csa = csa;
     in->source.add = alb_reflect_in_add;

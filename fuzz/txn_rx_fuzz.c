@@ -594,7 +594,7 @@ static void check(const struct world *w)
             if (!in)
                 continue;
             alb_assert(in->notice_count <= in->notices_promised && in->notices_promised <= ALB_REFLECT_NOTICES);
-            bytes += block_bytes(sizeof(*in)) + (in->receiving ? bytes_of(in->receiving) : 0);
+            bytes += in->receiving ? bytes_of(in->receiving) : 0;
         }
         alb_assert(alb_buddy_used(&engine->reflect->staging) == bytes);
     }

@@ -52,6 +52,30 @@ static void visible__waits_for_the_verdict(void **state)
     reflect_pair_expect(c, 1, ALB_TXN_OK);
 }
 
+// Without a record the verdict is said once.
+static void visible__where_there_is_no_memory_for_transactions(void **state)
+{
+    struct csa_pair *c = *state;
+    reflect_pair_fill_staging(c);
+    post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_VISIBLE, false);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+}
+
+// What was said once is not known to who asks.
+static void visible__lost_where_there_is_no_memory_for_transactions(void **state)
+{
+    struct csa_pair *c = *state;
+    reflect_pair_fill_staging(c);
+    post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_VISIBLE, false);
+    reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_pass(c->pair, ALB_NS_PER_MS);
+        pair_settle(c->pair);
+    }
+    reflect_pair_expect(c, 1, ALB_TXN_LOST);
+}
+
 static void visible__wrong_bytes_are_no_success(void **state)
 {
     struct csa_pair *c = *state;
@@ -191,6 +215,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         REFLECT_PAIR_TEST(visible__of_every_message_that_places),
         REFLECT_PAIR_TEST(visible__waits_for_the_verdict),
+        REFLECT_PAIR_TEST(visible__where_there_is_no_memory_for_transactions),
+        REFLECT_PAIR_TEST(visible__lost_where_there_is_no_memory_for_transactions),
         REFLECT_PAIR_TEST(visible__wrong_bytes_are_no_success),
         REFLECT_PAIR_TEST(visible__order_of_completions_is_kept),
         REFLECT_PAIR_TEST(stages__are_in_order),

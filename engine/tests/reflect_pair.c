@@ -81,6 +81,12 @@ bool reflect_pair_is_exposed(struct csa_pair *c, uint32_t offset, uint32_t lengt
     return memcmp(c->pair->hosts[0].memory + offset, c->pair->hosts[1].memory + offset, length) == 0;
 }
 
+void reflect_pair_fill_staging(struct csa_pair *c)
+{
+    while (alb_buddy_get(&c->engines[1]->reflect->staging, 1))
+        ;
+}
+
 void reflect_pair_lose(struct csa_pair *c, int side, enum alb_csa_type type)
 {
     for (uint32_t rounds = 0; rounds < 100; rounds++) {

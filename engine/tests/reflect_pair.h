@@ -34,6 +34,8 @@ enum alb_txn_state reflect_pair_state(struct csa_pair *c, uint64_t number);
 struct alb_txn_in *reflect_pair_record(struct csa_pair *c, uint64_t number);
 // True if the target's memory holds the initiator's bytes there; false: it holds its own, as it was filled.
 bool reflect_pair_is_exposed(struct csa_pair *c, uint32_t offset, uint32_t length);
+// The target has no memory for transactions any more.
+void reflect_pair_fill_staging(struct csa_pair *c);
 // Packets arrive, and time passes where nothing else happens, until that side sends one with a frame of that type,
 // which is lost.
 void reflect_pair_lose(struct csa_pair *c, int side, enum alb_csa_type type);
