@@ -226,10 +226,11 @@ static void on_committed(struct alb_txn_out *txn, const struct alb_csa_verdict *
         end(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
 }
 
+// Nothing has ended for that it is lost: so the target says that it does not know, and completions what is in doubt.
 static enum alb_txn_reason reason_of(const struct alb_csa_verdict *verdict, enum alb_txn_reason otherwise)
 {
-    return verdict->reason != ALB_TXN_OK && verdict->reason < ALB_TXN_REASONS ? (enum alb_txn_reason)verdict->reason
-                                                                              : otherwise;
+    bool is_told = verdict->reason != ALB_TXN_OK && verdict->reason != ALB_TXN_LOST;
+    return is_told && verdict->reason < ALB_TXN_REASONS ? (enum alb_txn_reason)verdict->reason : otherwise;
 }
 
 // A target without a record has not exposed what was never decided.

@@ -436,6 +436,27 @@ static void verdict__of_ignorance_before_anybody_has_asked(void **state)
     reflect_pair_expect(c, 1, ALB_TXN_OK);
 }
 
+// COMMIT was never decided: whatever the target has forgotten, it has not exposed it. "Lost" is what is in doubt.
+static void verdict__of_ignorance_about_what_was_not_decided(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_reflect_out *out = c->csa[0]->reflect_out;
+    struct reflect_made made;
+    struct alb_wc wc;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    uint64_t number = reflect_pair_post(c, &made);
+    reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
+    struct alb_csa_verdict verdict = {.state = ALB_CSA_VERDICT_PENDING, .id = {out->initiator, number}};
+    alb_reflect_out_verdict(out, &verdict, c->pair->now); // the proposal was executed
+    verdict.state = ALB_CSA_VERDICT_UNKNOWN;
+    verdict.reason = ALB_TXN_LOST;
+    alb_reflect_out_verdict(out, &verdict, c->pair->now);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_REM_ABORT_ERR);
+    assert_int_equal(wc.vendor_err, ALB_TXN_PEER_GONE);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+}
+
 // ---- what is pending ------------------------------------------------------------------------------------------------
 
 #define PENDING_NS (10 * ALB_NS_PER_S)
@@ -596,6 +617,7 @@ int main(void)
         REFLECT_PAIR_TEST(silence__fails_the_queue_pair),
         REFLECT_PAIR_TEST(verdict__of_nobody_changes_nothing),
         REFLECT_PAIR_TEST(verdict__of_ignorance_before_anybody_has_asked),
+        REFLECT_PAIR_TEST(verdict__of_ignorance_about_what_was_not_decided),
         PATIENT_TEST(pending__is_asked_about_less_and_less_often),
         PATIENT_TEST(pending__is_asked_about_within_its_lease),
         PATIENT_TEST(hold__is_asked_about_after_the_longest_lease),
