@@ -263,6 +263,7 @@ static inline bool alb_txn_range_agrees(const struct alb_txn_range *range, uint6
 }
 
 #define ALB_REFLECT_NOTICES 64
+#define ALB_REFLECT_STRAYS  64
 
 // What a receiving queue pair has, from its first transaction, message that wants a verdict, or command on.
 struct alb_reflect_in {
@@ -273,8 +274,8 @@ struct alb_reflect_in {
     struct alb_txn_range *range;         // of the part that comes
     uint64_t refused_number;             // of the transaction for whose record there was no memory
     struct alb_list due;                 // of struct alb_txn_in: their verdicts are to be sent
-    bool has_stray;                      // stray is to be sent: the answer to one who asks about another's
-    struct alb_csa_verdict stray;
+    struct alb_csa_verdict strays[ALB_REFLECT_STRAYS]; // a ring: answers about another's, or without a record
+    uint32_t stray_first, stray_count;
     struct alb_reflect_notice notices[ALB_REFLECT_NOTICES]; // a ring: notifications that wait for a receive
     uint32_t notice_first, notice_count;
     uint32_t notices_promised; // places taken: notice_count, and those of transactions that are not decided
@@ -333,7 +334,7 @@ bool alb_txn_state_is_end(enum alb_txn_state state);
 // What its record says now.
 struct alb_csa_verdict alb_txn_in_verdict(const struct alb_txn_in *txn);
 // A verdict for one who asks about what is not of this queue pair, or has no record, is to be sent; *verdict is copied.
-// A second one replaces it.
+// While as many wait as may it is dropped: who asks will ask again.
 void alb_reflect_in_owe_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict);
 // Its verdict is to be sent, if the initiator's queue pair is connected; else the initiator asks.
 void alb_txn_in_owe_verdict(struct alb_txn_in *txn);

@@ -86,9 +86,11 @@ static bool send_verdict(struct alb_reflect_in *in, struct alb_csa_verdict verdi
 bool alb_reflect_in_add(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now)
 {
     struct alb_reflect_in *in = ALB_CONTAINER_OF(source, struct alb_reflect_in, source);
-    if (in->has_stray && !send_verdict(in, in->stray, packet, now))
-        return false;
-    in->has_stray = false;
+    for (; in->stray_count > 0; in->stray_count--) {
+        if (!send_verdict(in, in->strays[in->stray_first], packet, now))
+            return false;
+        in->stray_first = (in->stray_first + 1) % ALB_REFLECT_STRAYS;
+    }
     while (!alb_list_is_empty(&in->due)) {
         struct alb_txn_in *txn = ALB_LIST_ENTRY(in->due.next, struct alb_txn_in, due);
         if (!send_verdict(in, alb_txn_in_verdict(txn), packet, now))

@@ -45,8 +45,8 @@ void alb_txn_in_owe_verdict(struct alb_txn_in *txn)
 
 void alb_reflect_in_owe_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict)
 {
-    in->stray = *verdict;
-    in->has_stray = true;
+    if (in->stray_count < ALB_REFLECT_STRAYS)
+        in->strays[(in->stray_first + in->stray_count++) % ALB_REFLECT_STRAYS] = *verdict;
     queue(in);
 }
 
@@ -391,5 +391,5 @@ void alb_reflect_in_stop(struct alb_csa *csa, alb_time now)
 bool alb_reflect_in_is_quiet(const struct alb_reflect_in *in)
 {
     bool is_receiving = in->receiving && in->receiving->reason == ALB_TXN_OK; // else it is condemned, or given up
-    return alb_list_is_empty(&in->due) && !in->has_stray && !is_receiving;
+    return alb_list_is_empty(&in->due) && in->stray_count == 0 && !is_receiving;
 }
