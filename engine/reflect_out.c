@@ -233,10 +233,18 @@ static enum alb_txn_reason reason_of(const struct alb_csa_verdict *verdict, enum
     return is_told && verdict->reason < ALB_TXN_REASONS ? (enum alb_txn_reason)verdict->reason : otherwise;
 }
 
+// A message that only its stages are asked of: it was acknowledged, and when it was read is all that is not known yet.
+static bool has_reached_its_level(const struct alb_txn_out *txn)
+{
+    return txn->is_message && txn->level == ALB_LEVEL_DELIVERED && txn->is_delivered;
+}
+
 // A target without a record has not exposed what was never decided.
 static void on_unknown(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
 {
-    if (txn->is_question || txn->has_committed || txn->is_message)
+    if (has_reached_its_level(txn))
+        end(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
+    else if (txn->is_question || txn->has_committed || txn->is_message)
         end(txn, ALB_TXN_UNKNOWN, ALB_TXN_LOST, now);
     else
         end(txn, ALB_TXN_ABORTED, reason_of(verdict, ALB_TXN_PEER_GONE), now);
@@ -406,19 +414,36 @@ int alb_qp_txn_decide(struct alb_qp *qp, uint64_t number, bool commits, alb_time
     return 0;
 }
 
+// Nothing keeps a message from its place, once some of it has left.
+static bool is_unsure(const struct alb_txn_out *txn)
+{
+    return txn->is_message ? txn->stages.placed != ALB_TIME_NEVER : txn->has_committed || txn->is_question;
+}
+
+static enum alb_txn_state stopped_state(const struct alb_txn_out *txn)
+{
+    if (has_reached_its_level(txn))
+        return ALB_TXN_COMMITTED;
+    if (!is_unsure(txn))
+        return ALB_TXN_ABORTED;
+    return txn->is_message ? ALB_TXN_UNKNOWN : ALB_TXN_IN_DOUBT;
+}
+
 static void stop(struct alb_txn_out *txn, alb_time now)
 {
-    bool is_unsure = txn->has_committed || txn->is_question;
     struct alb_send_wqe *wqe = alb_csa_wqe(txn->out->csa, txn->wqe_index);
+    enum alb_txn_state state = stopped_state(txn);
     alb_list_remove(&txn->due);
     if (alb_txn_state_is_end(txn->state))
         return;
-    if (txn->reason == ALB_TXN_OK)
-        txn->reason = is_unsure ? ALB_TXN_LOST : ALB_TXN_PEER_GONE;
-    if (txn->state != ALB_TXN_IN_DOUBT)
-        alb_txn_out_set_state(txn, is_unsure ? ALB_TXN_IN_DOUBT : ALB_TXN_ABORTED, now);
-    if (!txn->is_completed)
+    if (txn->reason == ALB_TXN_OK && state != ALB_TXN_COMMITTED)
+        txn->reason = state == ALB_TXN_ABORTED ? ALB_TXN_PEER_GONE : ALB_TXN_LOST;
+    if (txn->state != state)
+        alb_txn_out_set_state(txn, state, now);
+    if (!txn->is_completed) {
         wqe->vendor_err = (uint8_t)txn->reason;
+        wqe->is_answered = state == ALB_TXN_COMMITTED;
+    }
     txn->is_completed = true;
 }
 

@@ -21,6 +21,15 @@ static void post(struct csa_pair *c, enum alb_wr_opcode opcode, uint64_t wr_id, 
     assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
 }
 
+// What was not answered is asked about, and that is answered.
+static void ask_again(struct csa_pair *c)
+{
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_pass(c->pair, ALB_NS_PER_MS);
+        pair_settle(c->pair);
+    }
+}
+
 static void visible__of_every_message_that_places(void **state)
 {
     static const enum alb_wr_opcode opcodes[] = {ALB_WR_RDMA_WRITE, ALB_WR_RDMA_WRITE_WITH_IMM, ALB_WR_SEND,
@@ -45,10 +54,7 @@ static void visible__waits_for_the_verdict(void **state)
     post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_VISIBLE, false);
     reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
     csa_pair_expect_none(c, 0);
-    for (uint32_t i = 0; i < 20; i++) {
-        pair_pass(c->pair, ALB_NS_PER_MS);
-        pair_settle(c->pair);
-    }
+    ask_again(c);
     reflect_pair_expect(c, 1, ALB_TXN_OK);
 }
 
@@ -69,10 +75,7 @@ static void visible__lost_where_there_is_no_memory_for_transactions(void **state
     reflect_pair_fill_staging(c);
     post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_VISIBLE, false);
     reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
-    for (uint32_t i = 0; i < 20; i++) {
-        pair_pass(c->pair, ALB_NS_PER_MS);
-        pair_settle(c->pair);
-    }
+    ask_again(c);
     reflect_pair_expect(c, 1, ALB_TXN_LOST);
 }
 
@@ -97,10 +100,7 @@ static void visible__order_of_completions_is_kept(void **state)
     post(c, ALB_WR_RDMA_WRITE, 2, 100, ALB_LEVEL_DELIVERED, false);
     reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
     csa_pair_expect_none(c, 0);
-    for (uint32_t i = 0; i < 20; i++) {
-        pair_pass(c->pair, ALB_NS_PER_MS);
-        pair_settle(c->pair);
-    }
+    ask_again(c);
     reflect_pair_expect(c, 1, ALB_TXN_OK);
     reflect_pair_expect(c, 2, ALB_TXN_OK);
 }
@@ -134,6 +134,84 @@ static void stages__are_in_order(void **state)
         for (uint32_t i = 0; i < 64; i++)
             counted += c->pair->hosts[0].stats.stage_gaps[gap][i];
     assert_int_equal(counted, ALB_STAGE_GAPS);
+}
+
+// Its number has been executed, and the target knows nothing else of it. The first verdict says so much alone.
+static void lose_verdict(struct csa_pair *c)
+{
+    struct alb_reflect_out *out = c->csa[0]->reflect_out;
+    struct alb_csa_verdict verdict = {.state = ALB_CSA_VERDICT_PENDING, .id = {out->initiator, 1}};
+    reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
+    alb_reflect_out_verdict(out, &verdict, c->pair->now);
+    csa_pair_expect_none(c, 0);
+}
+
+static void expect_delivered_only(struct csa_pair *c)
+{
+    struct alb_txn_status status;
+    assert_int_equal(alb_qp_txn_query(c->qps[0], 1, &status), 0);
+    assert_int_equal(status.state, ALB_TXN_COMMITTED);
+    assert_int_equal(status.reason, ALB_TXN_OK);
+    assert_true(status.stages.transmitted != ALB_TIME_NEVER && status.stages.delivered != ALB_TIME_NEVER);
+    assert_true(status.stages.remote_placed == ALB_TIME_NEVER && status.stages.visible == ALB_TIME_NEVER &&
+                status.stages.agreed == ALB_TIME_NEVER);
+}
+
+// It was acknowledged, which is all that its completion says; that its times are not known is no failure.
+static void stages__that_the_target_does_not_know(void **state)
+{
+    struct csa_pair *c = *state;
+    reflect_pair_fill_staging(c);
+    post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_DELIVERED, true);
+    lose_verdict(c);
+    ask_again(c);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    expect_delivered_only(c);
+}
+
+static void expect_failure(struct csa_pair *c, enum alb_txn_reason reason)
+{
+    const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    struct alb_wc wc;
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_WR_FLUSH_ERR);
+    assert_int_equal(wc.vendor_err, reason);
+}
+
+static void failure__of_what_waits_for_its_stages_alone(void **state)
+{
+    struct csa_pair *c = *state;
+    post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_DELIVERED, true);
+    lose_verdict(c);
+    expect_failure(c, ALB_TXN_OK);
+    expect_delivered_only(c);
+}
+
+// Nothing keeps a message that has left from its place: it is not called aborted.
+static void failure__before_the_verdict_leaves_the_outcome_unknown(void **state)
+{
+    struct csa_pair *c = *state;
+    post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_VISIBLE, false);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_true(reflect_pair_is_exposed(c, 0, 100));
+    expect_failure(c, ALB_TXN_LOST);
+    assert_int_equal(reflect_pair_state(c, 1), ALB_TXN_UNKNOWN);
+}
+
+// It waits for its turn to leave, or has not begun.
+static void failure__of_a_message_that_has_not_left(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_wc wc;
+    post(c, ALB_WR_RDMA_WRITE, 1, CSA_PAIR_WINDOW * CSA_PAIR_SEGMENT, ALB_LEVEL_VISIBLE, false);
+    post(c, ALB_WR_RDMA_WRITE, 2, 100, ALB_LEVEL_VISIBLE, false);
+    pair_send(c->pair, 0);
+    expect_failure(c, ALB_TXN_LOST);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.vendor_err, ALB_TXN_PEER_GONE);
+    assert_int_equal(reflect_pair_state(c, 2), ALB_TXN_ABORTED);
 }
 
 // What a side has sent takes so long to arrive.
@@ -220,6 +298,10 @@ int main(void)
         REFLECT_PAIR_TEST(visible__wrong_bytes_are_no_success),
         REFLECT_PAIR_TEST(visible__order_of_completions_is_kept),
         REFLECT_PAIR_TEST(stages__are_in_order),
+        REFLECT_PAIR_TEST(stages__that_the_target_does_not_know),
+        REFLECT_PAIR_TEST(failure__of_what_waits_for_its_stages_alone),
+        REFLECT_PAIR_TEST(failure__before_the_verdict_leaves_the_outcome_unknown),
+        REFLECT_PAIR_TEST(failure__of_a_message_that_has_not_left),
         REFLECT_PAIR_TEST(stages__of_a_transaction),
         REFLECT_PAIR_TEST(post__refuses_what_has_no_level),
         REFLECT_PAIR_TEST(verdict__that_a_message_cannot_have),
