@@ -38,7 +38,7 @@ struct sending {
     struct progress *progress;
     char *why;
     struct slot slots[FILES_IN_FLIGHT];
-    uint32_t busy_count;
+    uint32_t busy_count; // of slots, and the READ of a piece of the table
     uint64_t lease_ns;
     // Registered: each slot's chunk and table entry, then a piece of the receiver's table.
     uint8_t *memory;
@@ -199,8 +199,10 @@ static enum files_result advance(struct sending *sending)
     }
     if (got < 0)
         return lose(sending);
-    if (wc.wr_id == FILES_WR_READ)
+    if (wc.wr_id == FILES_WR_READ) {
+        sending->busy_count--;
         return wc.status == IBV_WC_SUCCESS ? FILES_OK : lose(sending);
+    }
     return complete(sending, &wc);
 }
 
@@ -230,6 +232,7 @@ static enum files_result read_table(struct sending *sending, uint64_t chunk)
     set_sge(sending, table_memory(sending), count * ENTRY_BYTES);
     if (ibv_wr_complete(qp) != 0)
         return lose(sending);
+    sending->busy_count++;
     sending->table_first = first;
     return advance(sending);
 }
