@@ -54,6 +54,7 @@ MISTAKES = {
     "abort-after-commit": "M_ABORT_AFTER_COMMIT",
     "doubt-is-success": "M_DOUBT_IS_SUCCESS BREAKS=1",
     "successor-decides": "M_SUCCESSOR_DECIDES INITIATOR_CRASHES=1 BREAKS=1",
+    "reflect-unjournaled": "M_REFLECT_UNJOURNALED DURABLE TARGET_CRASHES=1",
     "commit-unjournaled": "M_COMMIT_UNJOURNALED DURABLE TARGET_CRASHES=1",
     "abort-unjournaled": "M_ABORT_UNJOURNALED DURABLE TARGET_CRASHES=1",
     "journal-error-aborts": f"M_JOURNAL_ERROR_ABORTS {JOURNAL} TARGET_CRASHES=1",

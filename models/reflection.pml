@@ -144,6 +144,7 @@ byte journal_newest; /* whose COMMIT was written last: redone last */
 byte reported[N];
 bool decided[N];      /* somebody on the initiator's side has decided for COMMIT */
 bool bound[N];
+bool outlives[N];     /* it was bound, and not given up, when a durable target was killed */
 bool exposed[N];      /* a reader could see its bytes */
 bool reached[N];      /* the target was COMMITTED */
 bool spoilt[N];       /* the target was CORRUPT */
@@ -573,10 +574,17 @@ end:
     :: atomic { /* the validator agrees */
         tup && tstate[n] == T_PROPOSED ->
         if
+#ifdef M_REFLECT_UNJOURNALED
+        :: IS_DURABLE -> binds(n)
+#else
         :: IS_DURABLE -> tstate[n] = T_PREPARING
+#endif
         :: else -> binds(n)
         fi
        }
+#ifdef M_REFLECT_UNJOURNALED
+    :: atomic { tup && tstate[n] == T_REFLECTING && journal[n] == J_NONE -> journal[n] = J_PREPARE }
+#endif
     :: atomic { /* PREPARE is in the journal */
         tup && tstate[n] == T_PREPARING -> journal[n] = J_PREPARE; binds(n)
        }
@@ -692,7 +700,17 @@ inline restart_durable(n) {
     :: journal[n] == J_PREPARE -> tstate[n] = T_REFLECTING; bound[n] = true
     :: journal[n] == J_ABORT -> tstate[n] = T_ABORTED
     :: journal[n] == J_COMMIT || journal[n] == J_APPLIED -> tstate[n] = T_COMMITTED; reached[n] = true
-    fi
+    fi;
+    assert(!outlives[n] || tstate[n] == T_REFLECTING || tstate[n] == T_COMMITTED);
+    outlives[n] = false
+}
+
+inline is_killed(n) {
+    stream_dies(n);
+    tstaged_bad[n] = false;
+    outlives[n] = IS_DURABLE && (tstate[n] == T_REFLECTING || tstate[n] == T_COMMITTING);
+    tstate[n] = T_NONE;
+    machine_crash(n)
 }
 
 /* Before anybody reads: what is committed and not marked is copied again, the newest last. */
@@ -729,15 +747,9 @@ end:
         held = false;
         poisoned = false;
         tries = 0;
-        stream_dies(0);
-        tstaged_bad[0] = false;
-        tstate[0] = T_NONE;
-        machine_crash(0);
+        is_killed(0);
 #if N > 1
-        stream_dies(1);
-        tstaged_bad[1] = false;
-        tstate[1] = T_NONE;
-        machine_crash(1);
+        is_killed(1);
 #endif
         tentry = false;
         tlow = 0
