@@ -180,6 +180,8 @@ static enum alb_drop on_rtu(struct alb_engine *engine, const struct alb_cm_arriv
     struct alb_cm_id *id = find(engine, arrival);
     if (!id)
         return ALB_DROP_STALE_RESPONSE;
+    if (id->state == ALB_CM_REJECTED)
+        alb_cm_send(id); // the peer has not heard of it
     return alb_cm_notice_traffic(id, now) == 0 ? ALB_DROP_NONE : ALB_DROP_DUPLICATE;
 }
 

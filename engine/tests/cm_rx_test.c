@@ -229,6 +229,29 @@ static void req__with_a_connected_queue_pair_from_elsewhere_is_stale(void **stat
     cm_expect_no_event(cm, 1);
 }
 
+// It was the only one, and was lost: the peer takes the connection for established.
+static void rtu__for_what_was_rejected_gets_the_rejection_again(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    cm_take_request(cm);
+    cm_accept(cm);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_deliver(cm, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
+    alb_cm_id_destroy(cm->ids[1], cm->pair->now);
+    cm->ids[1] = NULL;
+    cm_expect_sent(cm, 1, ALB_CM_REJ);
+    cm_lose(cm, 1);
+    assert_int_equal(alb_cm_establish(cm->ids[0], NULL, cm->pair->now), 0);
+    cm_expect_sent(cm, 0, ALB_CM_RTU);
+    cm_deliver(cm, 0);
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_DUPLICATE), 1);
+    cm_expect_sent(cm, 1, ALB_CM_REJ);
+    cm_deliver(cm, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_DISCONNECTED);
+}
+
 // A peer that gives up without our number has not been connected.
 static void rej__without_our_number_ends_no_connection(void **state)
 {
@@ -535,6 +558,7 @@ int main(void)
         CM_TEST(forged__messages_change_nothing),
         CM_TEST(mra__for_what_is_no_message_moves_nothing),
         CM_TEST(req__with_a_connected_queue_pair_from_elsewhere_is_stale),
+        CM_TEST(rtu__for_what_was_rejected_gets_the_rejection_again),
         CM_TEST(rej__without_our_number_ends_no_connection),
         CM_TEST(lap__is_refused),
         CM_TEST(req__those_that_wait_for_the_program_are_bounded),
