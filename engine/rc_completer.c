@@ -133,12 +133,13 @@ static alb_psn first_unanswered(const struct alb_rc *rc, alb_psn end)
 
 // ---- loss -------------------------------------------------------------------------------------------------
 
-// Something in flight must be sent again. Each time without progress costs a retry. While the receiver is waited for
-// nothing is in flight: a peer that misses what stood behind the packet that it was not ready for gets it all later.
+// Something in flight must be sent again. Each time without progress costs a retry. Where nothing is in flight all that
+// may be missing goes again already: a peer that misses what stood behind the packet that it was not ready for gets it
+// when the wait is over, and a NAK that comes twice says nothing new.
 static void recover(struct alb_rc *rc, enum alb_loss_cause cause, const char *reason, alb_time now)
 {
     struct alb_qp *qp = rc->qp;
-    if (rc->is_waiting_rnr)
+    if (rc->is_waiting_rnr || rc->next == rc->una)
         return;
     int32_t from = qp->engine->loss->on_loss(&rc->loss_sender, cause);
     if (from < 0)

@@ -185,6 +185,24 @@ static void completer__sequence_errors_cost_retries_until_something_moves(void *
     assert_int_equal(counted(c, ALB_STAT_retry_exceeded_err), 1);
 }
 
+// The network may deliver one twice, and nothing that it could be about was sent in between.
+static void completer__a_sequence_error_that_comes_twice_costs_one_retry(void **state)
+{
+    struct pair_qps *c = *state;
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, one_retry);
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    ask(c, ALB_WR_RDMA_WRITE, 2, 8);
+    pair_send(c->pair, 0);
+    acknowledge(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
+    acknowledge(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
+    pair_expect_none(c->pair, 0);
+    assert_int_equal(counted(c, ALB_STAT_packet_seq_err), 2);
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    acknowledge(c, 1, ACK);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
+}
+
 // ---- silence --------------------------------------------------------------------------------------------------------
 
 // What is in flight is lost, and nothing happens before so many timeouts have passed.
@@ -544,6 +562,7 @@ int main(void)
         PAIR_RC_TEST(completer__reserved_syndrome),
         PAIR_RC_TEST(completer__naks_that_end_it),
         PAIR_RC_TEST(completer__sequence_errors_cost_retries_until_something_moves),
+        PAIR_RC_TEST(completer__a_sequence_error_that_comes_twice_costs_one_retry),
         PAIR_RC_TEST(completer__silence_costs_retries_and_each_waits_longer),
         PAIR_RC_TEST(completer__a_sign_of_life_makes_timeouts_short_again),
         PAIR_RC_TEST(completer__receiver_not_ready_is_a_sign_of_life),
