@@ -12,6 +12,7 @@
 #define ALB_CM_STRANGER_RETRIES 7                   // and is sent so many times more
 #define ALB_CM_TIME_MIN      ALB_NS_PER_MS       // between two copies of a message
 #define ALB_CM_LINGER_NS     (10 * ALB_NS_PER_S) // how long an answer is kept for a question that comes again
+#define ALB_CM_DOUBT_NS         (100 * ALB_NS_PER_MS) // between two questions whether the peer has a connection
 #define ALB_CM_PATIENCE_CODE 22                  // service timeout of our MRAs: 17 s
 // Of the first one for a REP, 1 s, and twice as much of each that follows: the RTU behind it may be lost, and only a
 // REP that comes again shows that.
@@ -27,6 +28,7 @@ struct alb_cm_id {
     bool is_remote_known; // remote_id is in the map of peers
     bool is_qpn_known;    // and remote_qpn
     bool is_delayed;      // the peer has asked for time since sent was due; once each time, else there were no end
+    bool is_doubted;      // the peer was asked, at doubted_at, whether it has the connection
     uint32_t local_id, remote_id;
     alb_qpn local_qpn, remote_qpn;
     uint64_t transaction; // of the MADs
@@ -37,6 +39,7 @@ struct alb_cm_id {
     struct alb_deadline deadline; // its meaning follows from state
     alb_time timeout_ns;          // until a message is sent again
     alb_time timewait_ns;         // how long TIMEWAIT lasts
+    alb_time doubted_at;
     uint8_t retries, retries_left;
     uint8_t mras;                   // sent, for a REP
     uint8_t refusals_left;          // that are answered by asking again (alb_cm_retries_after_refusal)
@@ -121,7 +124,6 @@ struct alb_cm_arrival {
     const struct alb_cm_message *message;
     struct alb_av av;
     alb_qpn gsi_qpn;
-    uint16_t port; // UDP, that it came from
 };
 
 // The span of a timeout code: 4.096 us * 2^code, within what we are ready to wait.
@@ -138,6 +140,9 @@ void alb_cm_send(struct alb_cm_id *id);
 // Sends a message to the id's peer without remembering it. An MRA answers the REQ or REP that waits for our user.
 void alb_cm_send_mra(struct alb_cm_id *id);
 void alb_cm_send_drep(struct alb_cm_id *id);
+// Asks the id's peer whether it has the connection, by a DREQ for a queue pair that no connection has: who has the
+// connection drops it, and who knows of none answers with a DREP as to any DREQ.
+void alb_cm_send_doubt(struct alb_cm_id *id);
 // Rejects what an id has sent or received without remembering it: reason TIMEOUT carries the sender's GUID.
 void alb_cm_send_rej(struct alb_cm_id *id, enum alb_cm_rej_reason reason);
 // Answers to messages that no id stands for.

@@ -79,19 +79,17 @@ static void take_terms(struct alb_cm_id *id, const struct alb_cm_req *req)
         ALB_MIN(alb_cm_code_ns(req->local_response_timeout) + id->timewait_ns, ALB_CM_STRANGER_NS / (id->retries + 1u));
 }
 
-// By the port that its queue pair's process has, and no other process of its host, where that is known.
-static bool comes_from_owner(const struct alb_cm_id *id, const struct alb_cm_arrival *arrival)
-{
-    uint16_t port = (uint16_t)(ALB_ROCE_PORT + (arrival->message->req.qpn >> 16));
-    return !(id->av.same_host || id->av.peer_has_slots) || arrival->port == port;
-}
-
-// The peer asks with a queue pair that we think is connected: it must have lost that connection (12.9.8.3.1).
+// The peer asks with a queue pair that we think is connected: it may have lost that connection (12.9.8.3.1). Or
+// somebody has guessed the number, who can neither read nor give the peer's answer.
 static void on_stale(struct alb_cm_id *stale, const struct alb_cm_arrival *arrival, alb_time now)
 {
     alb_cm_answer_rej(stale->engine, arrival, ALB_CM_ANSWERS_REQ, ALB_CM_REJ_STALE_CONNECTION);
-    if (stale->state == ALB_CM_ESTABLISHED && comes_from_owner(stale, arrival))
-        alb_cm_disconnect(stale, NULL, now);
+    bool is_asked = stale->is_doubted && now - stale->doubted_at < ALB_CM_DOUBT_NS;
+    if (stale->state != ALB_CM_ESTABLISHED || is_asked)
+        return;
+    stale->is_doubted = true;
+    stale->doubted_at = now;
+    alb_cm_send_doubt(stale);
 }
 
 static enum alb_drop on_req(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now)
@@ -290,7 +288,8 @@ static enum alb_drop on_dreq(struct alb_engine *engine, const struct alb_cm_arri
 static enum alb_drop on_drep(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now)
 {
     struct alb_cm_id *id = find(engine, arrival);
-    if (!id || id->state != ALB_CM_DREQ_SENT)
+    bool is_awaited = id && (id->state == ALB_CM_DREQ_SENT || (id->state == ALB_CM_ESTABLISHED && id->is_doubted));
+    if (!is_awaited)
         return ALB_DROP_STALE_RESPONSE;
     alb_cm_raise(id, ALB_CM_EVENT_DISCONNECTED);
     alb_cm_enter_timewait(id, now);

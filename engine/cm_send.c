@@ -76,6 +76,13 @@ void alb_cm_send_drep(struct alb_cm_id *id)
     alb_gsi_send(id->engine, &id->av, id->gsi_qpn, &message);
 }
 
+void alb_cm_send_doubt(struct alb_cm_id *id)
+{
+    struct alb_cm_message message = message_of(id, ALB_CM_DREQ);
+    message.dreq_qpn = 0;
+    alb_gsi_send(id->engine, &id->av, id->gsi_qpn, &message);
+}
+
 // The GUID that our REQ or REP has shown: by it, and our id, the peer finds what it holds of us.
 static uint64_t own_guid(const struct alb_cm_id *id)
 {

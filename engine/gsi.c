@@ -91,7 +91,6 @@ static struct alb_cm_arrival arrival_of(const struct alb_engine *engine, const s
                .same_host = is_gsi && from >> 16 != 0,
                .peer_has_slots = index == ALB_GSI_ALBEDO_QPN},
         .gsi_qpn = is_gsi ? from : index,
-        .port = packet->datagram->peer.port,
     };
 }
 

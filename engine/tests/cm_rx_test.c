@@ -187,46 +187,71 @@ static void refusal__is_borne_for_a_while(void **state)
     cm_take_request(cm);
 }
 
-// The peer has come back without its connection and uses the same queue pair number.
-static void req__with_a_connected_queue_pair_ends_the_old_connection(void **state)
+// Side 1 gets a request that names side 0's connected queue pair: it rejects it, and asks side 0 what is true of it.
+static void request_with_connected_queue_pair(struct cm_pair *cm, const struct alb_cm_message *req)
+{
+    struct alb_cm_message rej;
+    cm_inject(cm, 0, req);
+    pair_send(cm->pair, 1);
+    assert_int_equal(pair_count(cm->pair, 1), 2);
+    struct pair_packet *packet = pair_peek(cm->pair, 1, 0);
+    assert_true(alb_cm_decode(packet->bytes + packet->payload_offset, ALB_MAD_BYTES, &rej));
+    assert_int_equal(rej.rej.reason, ALB_CM_REJ_STALE_CONNECTION);
+    cm_lose(cm, 1);
+    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_DREQ).dreq_qpn, 0);
+    cm_expect_state(cm, 1, ALB_CM_ESTABLISHED);
+}
+
+// Anybody can say so in the peer's name.
+static void req__with_a_connected_queue_pair_changes_nothing_if_the_peer_has_it(void **state)
 {
     struct cm_pair *cm = *state;
     cm_establish(cm);
     struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 77, .req = cm_req(cm, 100)};
-    cm_inject(cm, 0, &req);
-    pair_send(cm->pair, 1);
+    struct alb_cm_message drep = {
+        .type = ALB_CM_DREP, .local_id = alb_cm_id_number(cm->ids[0]), .remote_id = alb_cm_id_number(cm->ids[1])};
+    cm_inject(cm, 0, &drep); // nobody has asked
+    cm_expect_state(cm, 1, ALB_CM_ESTABLISHED);
+    request_with_connected_queue_pair(cm, &req);
+    cm_inject(cm, 0, &req); // asked already
+    while (pair_send(cm->pair, 1))
+        ;
     assert_int_equal(pair_count(cm->pair, 1), 2);
-    struct alb_cm_message rej;
-    struct pair_packet *packet = pair_peek(cm->pair, 1, 0);
-    assert_true(alb_cm_decode(packet->bytes + packet->payload_offset, ALB_MAD_BYTES, &rej));
-    assert_int_equal(rej.rej.reason, ALB_CM_REJ_STALE_CONNECTION);
-    cm_expect_state(cm, 1, ALB_CM_DREQ_SENT);
     pair_settle(cm->pair);
+    pair_pass(cm->pair, ALB_CM_DOUBT_NS);
+    request_with_connected_queue_pair(cm, &req);
+    pair_settle(cm->pair);
+    pair_pass(cm->pair, 100 * CM_TIMEOUT_NS);
+    for (int side = 0; side < 2; side++) {
+        cm_expect_state(cm, side, ALB_CM_ESTABLISHED);
+        cm_expect_no_event(cm, side);
+    }
+}
+
+// The peer has come back without its connection and uses the same queue pair number.
+static void req__with_a_connected_queue_pair_ends_the_connection_that_the_peer_has_lost(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    alb_cm_id_destroy(cm->ids[0], cm->pair->now);
+    cm->ids[0] = NULL;
+    alb_cm_destroy(cm_engine(cm, 0)); // without a word
+    assert_int_equal(alb_cm_create(cm_engine(cm, 0), CM_IDS, cm), 0);
+    struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 77, .req = cm_req(cm, 100)};
+    request_with_connected_queue_pair(cm, &req);
+    cm_deliver(cm, 1);
+    cm_expect_sent(cm, 0, ALB_CM_DREP);
+    cm_deliver(cm, 0);
     cm_expect_event(cm, 1, ALB_CM_EVENT_DISCONNECTED);
-    cm_expect_event(cm, 0, ALB_CM_EVENT_DISCONNECTED); // which has not gone, here
+    cm_expect_state(cm, 1, ALB_CM_TIMEWAIT);
     req.local_id++;
     cm_inject(cm, 0, &req);
     assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_REJ).rej.reason, ALB_CM_REJ_STALE_CONNECTION);
     cm_lose(cm, 1);
     pair_pass(cm->pair, CM_TIMEWAIT_NS);
-    cm_expect_event(cm, 0, ALB_CM_EVENT_TIMEWAIT_OVER);
     cm_expect_event(cm, 1, ALB_CM_EVENT_TIMEWAIT_OVER);
     cm_inject(cm, 0, &req); // packets of the old one are gone: now it may
     alb_cm_id_destroy(cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id, cm->pair->now);
-}
-
-// Where a queue pair's number says which port its process has, any other process may claim it, and changes nothing.
-static void req__with_a_connected_queue_pair_from_elsewhere_is_stale(void **state)
-{
-    struct cm_pair *cm = *state;
-    cm_establish(cm);
-    cm->ids[1]->av.peer_has_slots = true;
-    struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 77, .req = cm_req(cm, 100)};
-    cm_inject(cm, 0, &req); // from a port that is not 4791
-    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_REJ).rej.reason, ALB_CM_REJ_STALE_CONNECTION);
-    cm_lose(cm, 1);
-    cm_expect_state(cm, 1, ALB_CM_ESTABLISHED);
-    cm_expect_no_event(cm, 1);
 }
 
 // It was the only one, and was lost: the peer takes the connection for established.
@@ -550,14 +575,14 @@ int main(void)
         CM_TEST(dreq__stands_for_a_lost_ready_to_use),
         CM_TEST(req__that_nobody_can_take),
         CM_TEST(refusal__is_borne_for_a_while),
-        CM_TEST(req__with_a_connected_queue_pair_ends_the_old_connection),
+        CM_TEST(req__with_a_connected_queue_pair_changes_nothing_if_the_peer_has_it),
+        CM_TEST(req__with_a_connected_queue_pair_ends_the_connection_that_the_peer_has_lost),
         CM_TEST(req__with_the_number_of_a_rejected_one_is_new),
         CM_TEST(req__with_the_number_of_a_connection_that_is_over_is_new),
         CM_TEST(req__with_the_number_of_a_connection_is_stale),
         CM_TEST(rep__for_nobody_is_rejected),
         CM_TEST(forged__messages_change_nothing),
         CM_TEST(mra__for_what_is_no_message_moves_nothing),
-        CM_TEST(req__with_a_connected_queue_pair_from_elsewhere_is_stale),
         CM_TEST(rtu__for_what_was_rejected_gets_the_rejection_again),
         CM_TEST(rej__without_our_number_ends_no_connection),
         CM_TEST(lap__is_refused),
