@@ -6,7 +6,6 @@
 #include "device/carrier.h"
 #include "device/clock.h"
 #include "device/crash.h"
-#include "device/gsi_slot.h"
 #include "device/syscalls.h"
 #include "wire/csa.h"
 #include "wire/mad.h"
@@ -204,8 +203,8 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
 
 // The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 (of albedo0: 3) whatever
 // process they mean; where the message does not say, it is for the holder of the port. False: that cannot be told now.
-static bool find_slot(const struct alb_rx *rx, const struct alb_addr *local, const uint8_t *bytes, uint32_t length,
-                      uint8_t *slot)
+static bool find_slot(struct alb_rx *rx, const struct alb_addr *local, const uint8_t *bytes, uint32_t length,
+                      alb_time now, uint8_t *slot)
 {
     *slot = rx->own_slot;
     if (length < ALB_BTH_BYTES)
@@ -217,7 +216,7 @@ static bool find_slot(const struct alb_rx *rx, const struct alb_addr *local, con
         *slot = alb_slot_of_qpn(qpn);
         return true;
     }
-    return alb_gsi_slot(bytes, length, local, slot) != ALB_GSI_UNKNOWN;
+    return alb_gsi_slot(&rx->finder, bytes, length, local, now, slot) != ALB_GSI_UNKNOWN;
 }
 
 static void pass_on(struct alb_rx *rx, const struct arrival *arrival, uint8_t slot, const uint8_t *bytes,
@@ -295,7 +294,7 @@ static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uin
     }
     uint8_t slot = rx->own_slot;
     bool is_at_front = arrival->local.port == ALB_ROCE_PORT && !arrival->is_relayed && !arrival->socket->is_group;
-    if (is_at_front && !find_slot(rx, &arrival->local.addr, bytes, length, &slot)) {
+    if (is_at_front && !find_slot(rx, &arrival->local.addr, bytes, length, now, &slot)) {
         rx->taker.drop(rx->taker.context, ALB_DROP_NO_RESOURCES);
         return;
     }

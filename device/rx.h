@@ -5,6 +5,7 @@
 
 #include "device/capture.h"
 #include "device/edge_stats.h"
+#include "device/gsi_slot.h"
 #include "device/idents.h"
 #include "device/port.h"
 #include "device/relay.h"
@@ -49,6 +50,7 @@ struct alb_rx {
     struct alb_capture *capture;              // NULL: none
     uint8_t own_slot;
     struct alb_relay relay;
+    struct alb_gsi_finder finder;
     struct alb_rx_counts counts;
     uint32_t bad_in_a_row; // datagrams whose ICRC was wrong, since one that was right or a word about them
     bool has_said;         // that word

@@ -13,6 +13,8 @@
 #define DATAGRAM_BYTES (12 + 8 + ALB_MAD_BYTES + ALB_ICRC_BYTES)
 
 static alb_qpn gsi_qpn = ALB_GSI_QPN;
+static struct alb_gsi_finder finder;
+static alb_time now;
 
 static void write_datagram(const struct alb_cm_message *message, uint8_t bytes[DATAGRAM_BYTES])
 {
@@ -21,14 +23,21 @@ static void write_datagram(const struct alb_cm_message *message, uint8_t bytes[D
     alb_cm_encode(message, bytes + alb_roce_encode(&roce, bytes));
 }
 
-// The slot of a message that came to 10.0.0.1, -1: it does not say; -2: it cannot be told.
-static int slot_of(const struct alb_cm_message *message)
+// The slot of a message that comes to 10.0.0.1 now, -1: it does not say; -2: it cannot be told.
+static int slot_now(const struct alb_cm_message *message)
 {
     uint8_t bytes[DATAGRAM_BYTES], slot;
     struct alb_addr local = alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 1});
     write_datagram(message, bytes);
-    enum alb_gsi_place place = alb_gsi_slot(bytes, sizeof(bytes), &local, &slot);
+    enum alb_gsi_place place = alb_gsi_slot(&finder, bytes, sizeof(bytes), &local, now, &slot);
     return place == ALB_GSI_SLOT ? slot : place == ALB_GSI_HOLDER ? -1 : -2;
+}
+
+// Likewise when nothing is remembered any more.
+static int slot_of(const struct alb_cm_message *message)
+{
+    now += ALB_GSI_PERIOD_NS;
+    return slot_now(message);
 }
 
 static void slot__of_a_request_is_its_listeners(void **state)
@@ -67,6 +76,36 @@ static void slot__of_a_request_without_descriptors(void **state)
     assert_int_equal(own, 200);
     assert_int_equal(others, -2);
     assert_int_equal(slot_of(&elsewhere), -1);
+    alb_cm_claim_end(&claim);
+}
+
+// Anybody may send requests for services that there are not, and each lookup costs system calls.
+static void slot__of_requests_is_looked_up_so_many_times(void **state)
+{
+    struct alb_cm_message here = {.type = ALB_CM_REQ, .req = {.service_id = 7}}, forged = here;
+    struct alb_cm_place place = {
+        .gsi_index = ALB_GSI_QPN, .service_id = 7, .addr = {{[10] = 0xff, [11] = 0xff}}, .slot = 200};
+    struct alb_cm_claim claim;
+    now += ALB_GSI_PERIOD_NS;
+    for (unsigned i = 0; i < ALB_GSI_LOOKUPS; i++) {
+        forged.req.service_id = 1000 + i;
+        assert_int_equal(slot_now(&forged), -1);
+    }
+    forged.req.service_id++;
+    assert_int_equal(slot_now(&forged), -2);
+    assert_int_equal(alb_cm_claim(&claim, &place), 0);
+    assert_int_equal(alb_cm_claim_listen(&claim), 0);
+    assert_int_equal(slot_now(&here), -2);
+    now += ALB_GSI_PERIOD_NS;
+    for (unsigned i = 0; i < 2 * ALB_GSI_LOOKUPS; i++)
+        assert_int_equal(slot_now(&here), 200); // remembered
+    assert_int_equal(slot_now(&forged), -1);
+    alb_cm_claim_end(&claim);
+    now += ALB_GSI_FOUND_NS;
+    assert_int_equal(slot_now(&here), -1);
+    assert_int_equal(alb_cm_claim(&claim, &place), 0);
+    assert_int_equal(alb_cm_claim_listen(&claim), 0);
+    assert_int_equal(slot_now(&here), 200); // that there was none is not
     alb_cm_claim_end(&claim);
 }
 
@@ -115,13 +154,13 @@ static void slot__of_what_is_no_message(void **state)
     struct alb_cm_message message = {.type = ALB_CM_RTU, .remote_id = 0x11223344};
     write_datagram(&message, bytes);
     for (uint32_t length = 0; length < sizeof(bytes); length++)
-        assert_int_equal(alb_gsi_slot(bytes, length, &local, &slot), ALB_GSI_HOLDER);
-    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_SLOT);
+        assert_int_equal(alb_gsi_slot(&finder, bytes, length, &local, now, &slot), ALB_GSI_HOLDER);
+    assert_int_equal(alb_gsi_slot(&finder, bytes, sizeof(bytes), &local, now, &slot), ALB_GSI_SLOT);
     bytes[21] = 4; // another management class
-    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_HOLDER);
+    assert_int_equal(alb_gsi_slot(&finder, bytes, sizeof(bytes), &local, now, &slot), ALB_GSI_HOLDER);
     write_datagram(&message, bytes);
     bytes[0] = ALB_RC_SEND_ONLY;
-    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_HOLDER);
+    assert_int_equal(alb_gsi_slot(&finder, bytes, sizeof(bytes), &local, now, &slot), ALB_GSI_HOLDER);
 }
 
 int main(void)
@@ -130,6 +169,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(slot__of_a_request_is_its_listeners, own_directory_setup,
                                         own_directory_teardown),
         cmocka_unit_test_setup_teardown(slot__of_a_request_without_descriptors, own_directory_setup,
+                                        own_directory_teardown),
+        cmocka_unit_test_setup_teardown(slot__of_requests_is_looked_up_so_many_times, own_directory_setup,
                                         own_directory_teardown),
         cmocka_unit_test_setup_teardown(slot__of_a_request_by_kind, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(slot__of_the_rest_is_the_ids, own_directory_setup, own_directory_teardown),
