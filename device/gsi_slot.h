@@ -35,6 +35,6 @@ enum alb_gsi_place {
     ALB_GSI_UNKNOWN, // it cannot be told now, for want of descriptors, or there are too many; who sent it asks again
 };
 
-// bytes: a datagram as it came to port 4791 of the address local, its ICRC not yet checked.
+// bytes: a datagram as it came to port 4791 of the address local, with its ICRC.
 enum alb_gsi_place alb_gsi_slot(struct alb_gsi_finder *finder, const uint8_t *bytes, uint32_t length,
                                 const struct alb_addr *local, alb_time now, uint8_t *slot);

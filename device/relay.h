@@ -7,7 +7,7 @@
 // address that it was sent to. Only the process that holds that port can send so, and that process receives (and could
 // change, drop or invent) everything foreign anyway: trusting its envelopes gives it nothing it did not have. An
 // envelope from elsewhere is dropped and counted as not_roce. What is inside is still hostile: the ICRC is checked by
-// the receiver.
+// the holder, so that it passes on nothing but packets, and again by the receiver.
 #pragma once
 
 #include "device/edge_stats.h"

@@ -169,6 +169,13 @@ static void say_translated(struct alb_rx *rx, const struct alb_endpoint *peer)
             BAD_MAX, alb_addr_format(&peer->addr, text), peer->port);
 }
 
+static void drop_bad(struct alb_rx *rx, const struct alb_endpoint *peer, uint32_t length)
+{
+    bool is_short = length < ALB_BTH_BYTES + ALB_ICRC_BYTES;
+    rx->taker.drop(rx->taker.context, is_short ? ALB_DROP_TRUNCATED : ALB_DROP_BAD_ICRC);
+    say_translated(rx, peer);
+}
+
 static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length, alb_time now)
 {
     struct alb_datagram *datagram = &rx->datagrams[rx->count];
@@ -186,14 +193,11 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
                               : alb_icrc_check_ones(&rx->flows[datagram->peer.port % ALB_RX_FLOWS], datagram);
     if (rx->capture)
         capture(rx, datagram, is_good ? identification : 0, now);
-    if (is_good)
-        alb_crash_at_packet(ALB_CRASH_RX, bytes, length);
     if (!is_good) {
-        bool is_short = length < ALB_BTH_BYTES + ALB_ICRC_BYTES;
-        rx->taker.drop(rx->taker.context, is_short ? ALB_DROP_TRUNCATED : ALB_DROP_BAD_ICRC);
-        say_translated(rx, &datagram->peer);
+        drop_bad(rx, &datagram->peer, length);
         return;
     }
+    alb_crash_at_packet(ALB_CRASH_RX, bytes, length);
     rx->bad_in_a_row = 0;
     count_asked(rx, bytes, length);
     datagram->length = length - ALB_ICRC_BYTES;
@@ -201,22 +205,58 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
         hand_on(rx, now);
 }
 
-// The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 (of albedo0: 3) whatever
-// process they mean; where the message does not say, it is for the holder of the port. False: that cannot be told now.
-static bool find_slot(struct alb_rx *rx, const struct alb_addr *local, const uint8_t *bytes, uint32_t length,
-                      alb_time now, uint8_t *slot)
+static alb_qpn qpn_of(const uint8_t *bytes)
 {
-    *slot = rx->own_slot;
+    return (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
+}
+
+static bool is_gsi(alb_qpn qpn)
+{
+    return qpn <= ALB_GSI_QPN || qpn == ALB_GSI_ALBEDO_QPN;
+}
+
+// True if the number in what has come to port 4791 is ours, or says nothing. Datagrams to the multicast number go to
+// groups' addresses only, and they have sockets of their own.
+static bool is_plainly_ours(const struct alb_rx *rx, const uint8_t *bytes, uint32_t length)
+{
     if (length < ALB_BTH_BYTES)
         return true;
-    alb_qpn qpn = (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
-    if (qpn == ALB_MULTICAST_QPN) // goes to groups' addresses only, and they have sockets of their own
-        return true;
-    if (qpn > ALB_GSI_QPN && qpn != ALB_GSI_ALBEDO_QPN) {
+    alb_qpn qpn = qpn_of(bytes);
+    return qpn == ALB_MULTICAST_QPN || (!is_gsi(qpn) && alb_slot_of_qpn(qpn) == rx->own_slot);
+}
+
+// By the rule of either kind of device: whose it is may not be known yet. The slot's own process looks again, and holds
+// the peer to its identifications.
+static bool is_good_for_any(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length,
+                            alb_time now)
+{
+    const struct alb_datagram datagram = {
+        .peer = arrival->peer, .local = arrival->local, .bytes = bytes, .length = length};
+    struct alb_icrc_peer stranger = {0};
+    uint16_t identification = arrival->place;
+    return alb_icrc_check(&rx->others_flow, &datagram, &stranger, &identification, now) ||
+           alb_icrc_check_ones(&rx->others_flow, &datagram);
+}
+
+// The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 (of albedo0: 3) whatever
+// process they mean; where the message does not say, it is for the holder of the port. False: it is dropped.
+static bool find_slot(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length,
+                      alb_time now, uint8_t *slot)
+{
+    alb_qpn qpn = qpn_of(bytes);
+    if (!is_good_for_any(rx, arrival, bytes, length, now)) {
+        alb_edge_count(rx->stats, ALB_EDGE_rx_datagrams, 1);
+        drop_bad(rx, &arrival->peer, length);
+        return false;
+    }
+    if (!is_gsi(qpn)) {
         *slot = alb_slot_of_qpn(qpn);
         return true;
     }
-    return alb_gsi_slot(&rx->finder, bytes, length, local, now, slot) != ALB_GSI_UNKNOWN;
+    if (alb_gsi_slot(&rx->finder, bytes, length, &arrival->local.addr, now, slot) != ALB_GSI_UNKNOWN)
+        return true;
+    rx->taker.drop(rx->taker.context, ALB_DROP_NO_RESOURCES);
+    return false;
 }
 
 static void pass_on(struct alb_rx *rx, const struct arrival *arrival, uint8_t slot, const uint8_t *bytes,
@@ -294,10 +334,8 @@ static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uin
     }
     uint8_t slot = rx->own_slot;
     bool is_at_front = arrival->local.port == ALB_ROCE_PORT && !arrival->is_relayed && !arrival->socket->is_group;
-    if (is_at_front && !find_slot(rx, &arrival->local.addr, bytes, length, now, &slot)) {
-        rx->taker.drop(rx->taker.context, ALB_DROP_NO_RESOURCES);
+    if (is_at_front && !is_plainly_ours(rx, bytes, length) && !find_slot(rx, arrival, bytes, length, now, &slot))
         return;
-    }
     if (slot != rx->own_slot) {
         pass_on(rx, arrival, slot, bytes, length);
         return;

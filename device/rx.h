@@ -47,6 +47,7 @@ struct alb_rx {
     struct alb_edge_stats *stats;
     struct alb_idents *idents;                // NULL: ICRCs take the IPv4 identification as ones
     struct alb_icrc_flow flows[ALB_RX_FLOWS]; // that were checked last, by the peer's port, without idents
+    struct alb_icrc_flow others_flow;         // of what came to port 4791 and may be another slot's
     struct alb_capture *capture;              // NULL: none
     uint8_t own_slot;
     struct alb_relay relay;
