@@ -6,11 +6,13 @@
 #include "device/carrier.h"
 #include "device/clock.h"
 #include "device/descriptor.h"
+#include "device/slot_mark.h"
 #include "device/syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -58,11 +60,34 @@ static void close_files(struct alb_port *port)
     port->epoll_fd = port->wake_fd = -1;
 }
 
+// Without marks nothing is passed on to this process, and everything else works.
+static void open_marks(struct alb_port *port)
+{
+    char text[ALB_ADDR_TEXT_MAX];
+    for (uint32_t i = 0; i < port->address_count; i++) {
+        port->marks[i] = alb_slot_mark_open(&port->addresses[i], port->slot);
+        if (port->marks[i] < 0 && errno != EADDRINUSE)
+            alb_log(ALB_LOG_WARNING, "no Unix socket (%s): what comes to UDP port %u of %s is not passed on to us",
+                    strerror(errno), ALB_ROCE_PORT, alb_addr_format(&port->addresses[i], text));
+    }
+}
+
+static void close_marks(struct alb_port *port)
+{
+    for (uint32_t i = 0; i < port->address_count; i++) {
+        if (port->marks[i] >= 0)
+            close(port->marks[i]);
+        port->marks[i] = -1;
+    }
+}
+
 int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint32_t count)
 {
     alb_assert(count >= 1 && count <= ALB_DEVICE_ADDRESSES_MAX);
     *port = (struct alb_port){
         .address_count = count, .epoll_fd = -1, .rouses_fd = -1, .wake_fd = -1, .carrier.fd = -1, .links.fd = -1};
+    for (uint32_t i = 0; i < count; i++)
+        port->marks[i] = -1;
     memcpy(port->addresses, addresses, count * sizeof(*addresses));
     int error = alb_slot_claim(addresses, count, port->own, &port->slot);
     if (error)
@@ -75,6 +100,8 @@ int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint3
         close_all(port, port->own);
         return error;
     }
+    if (port->slot != 0)
+        open_marks(port);
     port->hot = &port->own[0];
     alb_links_open(&port->links);
     return 0;
@@ -86,6 +113,7 @@ void alb_port_close(struct alb_port *port)
     close_files(port);
     alb_groups_leave_all(&port->groups, port->epoll_fd);
     alb_path_sockets_close(&port->paths);
+    close_marks(port);
     close_all(port, port->own);
     alb_links_close(&port->links);
     alb_socket_close(&port->carrier);

@@ -18,6 +18,7 @@ struct alb_port {
     uint8_t slot;
     bool has_front; // the sockets of front are open
     struct alb_socket own[ALB_DEVICE_ADDRESSES_MAX];
+    int marks[ALB_DEVICE_ADDRESSES_MAX];               // of our slot (device/slot_mark.h); -1: none
     struct alb_socket front[ALB_DEVICE_ADDRESSES_MAX]; // port 4791, taken over from a process of slot 0 that is gone
     struct alb_path_sockets paths;
     struct alb_groups groups;  // multicast groups that are received

@@ -260,14 +260,15 @@ static bool find_slot(struct alb_rx *rx, const struct arrival *arrival, const ui
 }
 
 static void pass_on(struct alb_rx *rx, const struct arrival *arrival, uint8_t slot, const uint8_t *bytes,
-                    uint32_t length)
+                    uint32_t length, alb_time now)
 {
     const struct alb_envelope envelope = {
         .peer = arrival->peer,
         .traffic_class = arrival->traffic_class,
         .hop_limit = arrival->hop_limit,
     };
-    if (slot == 0) // port 4791 is ours and slot 0 is not: slot 0 is unused
+    // Port 4791 is ours and slot 0 is not: slot 0 is unused. Other ports may be any program's.
+    if (slot == 0 || !alb_slot_marks_has(&rx->marks, &arrival->local.addr, slot, now))
         rx->taker.drop(rx->taker.context, ALB_DROP_UNKNOWN_QP);
     else
         alb_relay_add(&rx->relay, arrival->socket, slot, &envelope, bytes, length);
@@ -337,7 +338,7 @@ static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uin
     if (is_at_front && !is_plainly_ours(rx, bytes, length) && !find_slot(rx, arrival, bytes, length, now, &slot))
         return;
     if (slot != rx->own_slot) {
-        pass_on(rx, arrival, slot, bytes, length);
+        pass_on(rx, arrival, slot, bytes, length, now);
         return;
     }
     alb_edge_count(rx->stats, arrival->is_relayed ? ALB_EDGE_relay_in : ALB_EDGE_rx_datagrams, 1);

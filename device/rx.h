@@ -9,6 +9,7 @@
 #include "device/idents.h"
 #include "device/port.h"
 #include "device/relay.h"
+#include "device/slot_mark.h"
 
 // Messages of one recvmmsg. Each has a buffer for the largest UDP datagram.
 #define ALB_RX_MESSAGES     8
@@ -52,6 +53,7 @@ struct alb_rx {
     uint8_t own_slot;
     struct alb_relay relay;
     struct alb_gsi_finder finder;
+    struct alb_slot_marks marks;
     struct alb_rx_counts counts;
     uint32_t bad_in_a_row; // datagrams whose ICRC was wrong, since one that was right or a word about them
     bool has_said;         // that word
