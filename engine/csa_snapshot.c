@@ -2,6 +2,7 @@
 #include "engine/csa_snapshot.h"
 
 #include "engine/impl.h"
+#include "engine/region_version.h"
 
 // All queue pairs are looked through for it, so not for each READ that finds no room.
 #define ROOM_NS ALB_NS_PER_MS
@@ -28,26 +29,38 @@ static void make_room(struct alb_engine *engine)
 }
 
 // Whole blocks count, since that is what the pool is short of.
-static uint8_t *get(struct alb_engine *engine, uint32_t bytes)
+static uint8_t *try_to_get(struct alb_engine *engine, uint32_t bytes)
 {
     if (engine->csa->snapshot_bytes + alb_buddy_block_bytes(bytes) > limit_of(engine))
         return NULL;
     return alb_buddy_get(&engine->csa->pool, bytes);
 }
 
-static enum alb_outcome copy(struct alb_csa *csa, const uint8_t *bytes, struct alb_csa_answer *answer)
+static uint8_t *get(struct alb_engine *engine, uint32_t bytes)
+{
+    uint8_t *snapshot = try_to_get(engine, bytes);
+    if (snapshot)
+        return snapshot;
+    make_room(engine);
+    return try_to_get(engine, bytes);
+}
+
+// The range may have millions of version words, and its length is the peer's choice: they are looked through last.
+static enum alb_outcome copy(struct alb_csa *csa, struct alb_region *region, const uint8_t *bytes,
+                             struct alb_csa_answer *answer)
 {
     struct alb_engine *engine = csa->qp->engine;
     if (alb_buddy_block_bytes(answer->length) > limit_of(engine))
         return ALB_OUTCOME_TOO_LARGE;
-    answer->snapshot = get(engine, answer->length);
-    if (!answer->snapshot) {
-        make_room(engine);
-        answer->snapshot = get(engine, answer->length);
-    }
-    if (!answer->snapshot)
+    uint8_t *snapshot = get(engine, answer->length);
+    if (!snapshot)
         return ALB_OUTCOME_RNR;
-    memcpy(answer->snapshot, bytes, answer->length);
+    if (alb_region_holds_readers(region, answer->va, answer->length)) {
+        alb_buddy_put(&engine->csa->pool, snapshot, answer->length);
+        return ALB_OUTCOME_RNR;
+    }
+    memcpy(snapshot, bytes, answer->length);
+    answer->snapshot = snapshot;
     engine->csa->snapshot_bytes += alb_buddy_block_bytes(answer->length);
     alb_qp_count(csa->qp, ALB_STAT_read_snapshots, 1);
     return ALB_OUTCOME_OK;
@@ -56,11 +69,11 @@ static enum alb_outcome copy(struct alb_csa *csa, const uint8_t *bytes, struct a
 enum alb_outcome alb_csa_snapshot_take(struct alb_csa *csa, struct alb_csa_answer *answer)
 {
     const uint8_t *bytes;
-    bool is_transactional;
+    struct alb_region *transactional;
     enum alb_outcome outcome =
-        alb_inbound_begin_read(csa->qp, answer->rkey, answer->va, answer->length, &bytes, &is_transactional);
-    if (outcome == ALB_OUTCOME_OK && is_transactional)
-        outcome = copy(csa, bytes, answer);
+        alb_inbound_begin_read(csa->qp, answer->rkey, answer->va, answer->length, &bytes, &transactional);
+    if (outcome == ALB_OUTCOME_OK && transactional)
+        outcome = copy(csa, transactional, bytes, answer);
     if (outcome == ALB_OUTCOME_RNR)
         alb_qp_count(csa->qp, ALB_STAT_read_snapshot_waits, 1);
     return outcome;

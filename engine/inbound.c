@@ -344,19 +344,18 @@ enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va,
 }
 
 enum alb_outcome alb_inbound_begin_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
-                                        const uint8_t **bytes, bool *is_transactional)
+                                        const uint8_t **bytes, struct alb_region **transactional)
 {
     struct alb_region *region;
     uint8_t *host;
-    *is_transactional = false;
+    *transactional = NULL;
     enum alb_outcome outcome = find(qp, rkey, va, length, ALB_ACCESS_REMOTE_READ, &region, &host);
     if (outcome != ALB_OUTCOME_OK)
         return outcome;
     *bytes = host;
-    if (!region || alb_likely(!alb_region_is_transactional(region)))
-        return ALB_OUTCOME_OK;
-    *is_transactional = true;
-    return alb_region_holds_readers(region, va, length) ? ALB_OUTCOME_RNR : ALB_OUTCOME_OK;
+    if (alb_unlikely(region && alb_region_is_transactional(region)))
+        *transactional = region;
+    return ALB_OUTCOME_OK;
 }
 
 static uint64_t execute(enum alb_atomic atomic, uint64_t *word, uint64_t operand, uint64_t compare)

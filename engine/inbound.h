@@ -71,10 +71,10 @@ bool alb_place_begin(struct alb_qp *qp, const struct alb_target *target, uint64_
 // A piece, no longer than what is left.
 void alb_place_next(const struct alb_engine *engine, struct alb_room *room, const uint8_t *bytes, uint32_t length);
 
-// A READ begins. is_transactional: what it answers with must be of one version, the one that stands there now. RNR
-// while readers are held out of any of it.
+// A READ begins. *transactional: the region, where what it answers with must be of one version, the one that stands
+// there as soon as readers are not held out of any of it; else NULL.
 enum alb_outcome alb_inbound_begin_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
-                                        const uint8_t **bytes, bool *is_transactional);
+                                        const uint8_t **bytes, struct alb_region **transactional);
 // The same before the message's turn has come, where the program has allowed that for the memory
 // (ALB_ACCESS_RELAXED_ORDERING): length bytes at offset of a WRITE to that target, or of a SEND of total bytes that
 // will take the receive behind so many others. False if that may not be, or not be known: then nothing counts as

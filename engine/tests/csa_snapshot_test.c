@@ -8,6 +8,7 @@
 #include "engine/tests/csa_pair.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 enum {
     ENTRY = 3000,
@@ -242,6 +243,51 @@ static void limit__never_enough(void **state)
     assert_true(pair_event(c->pair, 1, ALB_EVENT_QP_FATAL, &event));
 }
 
+// However many version words the range has, and whatever they say, none of them is looked at.
+static void limit__never_enough_is_no_wait(void **state)
+{
+    struct csa_pair *c = *state;
+    c->engines[1]->config.reflect_snapshot_bytes_max = 4096;
+    hold(c);
+    read(c, 1, 4097);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_REM_OP_ERR);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_read_snapshot_waits), 0);
+    let(c);
+}
+
+static void send_request(struct csa_pair *c, uint64_t wr_id)
+{
+    read(c, wr_id, ENTRY);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+}
+
+static void limit__reached_looks_at_no_words(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_region *mr = c->pair->hosts[1].mr;
+    size_t bytes = WORDS * sizeof(words[0]);
+    void *own = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(own, MAP_FAILED);
+    assert_int_equal(alb_mr_set_versions(mr, NULL, 0), 0);
+    assert_int_equal(alb_mr_set_versions(mr, own, STRIDE), 0);
+    c->engines[1]->config.reflect_snapshot_bytes_max = 4096;
+    send_request(c, 1);
+    assert_int_equal(mprotect(own, bytes, PROT_NONE), 0);
+    send_request(c, 2);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_read_snapshot_waits), 1);
+    assert_int_equal(mprotect(own, bytes, PROT_READ | PROT_WRITE), 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+    assert_int_equal(alb_mr_set_versions(mr, NULL, 0), 0);
+    munmap(own, bytes);
+}
+
 // Whatever may be configured, what is in flight needs memory as well.
 static void limit__half_of_the_pool(void **state)
 {
@@ -410,6 +456,8 @@ int main(void)
         SNAPSHOT_TEST(read__of_nothing_takes_none),
         SNAPSHOT_TEST(limit__reached),
         SNAPSHOT_TEST(limit__never_enough),
+        SNAPSHOT_TEST(limit__never_enough_is_no_wait),
+        SNAPSHOT_TEST(limit__reached_looks_at_no_words),
         SNAPSHOT_TEST(limit__half_of_the_pool),
         SNAPSHOT_TEST(limit__pool_is_in_use),
         SNAPSHOT_TEST(limit__held_by_one_who_is_gone),
