@@ -125,10 +125,24 @@ void alb_csa_want_receive(struct alb_qp *qp)
         alb_engine_bell_ring(qp);
 }
 
+static uint32_t packet_of(const struct alb_stream_in *in)
+{
+    return in->csa->qp->engine->csa->packet_number;
+}
+
+// To see whether it still waits may be to look through all that it is about, and a packet has room for thousands of
+// frames that ask.
+static bool was_tried(const struct alb_stream_in *in, const struct alb_csa_segment *segment)
+{
+    return in->waits_rnr && in->tried_in == packet_of(in) && in->tried_psn == segment->psn;
+}
+
 // The peer gets a report when a wait begins, and whenever it sends something; trying again is not reported.
-static enum taken wait_for_receive(struct alb_stream_in *in)
+static enum taken wait_for_receive(struct alb_stream_in *in, alb_psn psn)
 {
     struct alb_qp *qp = in->csa->qp;
+    in->tried_in = packet_of(in);
+    in->tried_psn = psn;
     if (!in->is_response)
         alb_csa_want_receive(qp);
     if (in->waits_rnr)
@@ -154,7 +168,7 @@ static enum taken outcome_to_taken(struct alb_stream_in *in, enum alb_outcome ou
 {
     if (outcome == ALB_OUTCOME_OK)
         return TAKEN;
-    return outcome == ALB_OUTCOME_RNR ? wait_for_receive(in) : refuse(in, outcome, psn, now);
+    return outcome == ALB_OUTCOME_RNR ? wait_for_receive(in, psn) : refuse(in, outcome, psn, now);
 }
 
 static void open_message(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_psn first,
@@ -243,7 +257,7 @@ static enum taken try_to_take(struct alb_stream_in *in, const struct alb_csa_seg
     bool is_last = segment->flags & ALB_CSA_LAST;
     if (contradicts_others(in, first))
         return refuse(in, ALB_OUTCOME_INVALID_REQUEST, segment->psn, now);
-    if (first != (in->is_open ? in->first : in->cumulative) || is_behind_waiting(in, segment))
+    if (first != (in->is_open ? in->first : in->cumulative) || is_behind_waiting(in, segment) || was_tried(in, segment))
         return NOT_YET;
     if (!in->is_open) {
         if (is_last && segment->index > 0) // more of it must come before, and tells the same
@@ -411,6 +425,15 @@ static enum alb_drop take_expected(struct alb_stream_in *in, const struct alb_cs
     return ALB_DROP_NONE;
 }
 
+// The peer has, or will have, segments up to next - 1. What a message's own numbers say of its end is bounded by the
+// window of the peer, but for a message so long that the rest has not been sent yet.
+static void hear_end(struct alb_stream_in *in, alb_psn next)
+{
+    int32_t distance = alb_psn_diff(next, in->cumulative);
+    if (distance > 0 && distance <= ALB_CSA_MESSAGE_PACKETS_MAX && alb_psn_is_after(next, in->end))
+        in->end = next;
+}
+
 enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
 {
     struct alb_qp *qp = in->csa->qp;
@@ -441,7 +464,7 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
         return ALB_DROP_OUT_OF_SEQUENCE;
     }
     note_arrival(in, now);
-    alb_stream_in_hear_end(in, alb_psn_add(segment->psn, (int32_t)(packets - segment->index)));
+    hear_end(in, alb_psn_add(segment->psn, (int32_t)(packets - segment->index)));
     if (distance > 0 && segment->psn != in->highest) {
         alb_qp_count(qp, in == &in->csa->in_requests ? ALB_STAT_out_of_seq_request : ALB_STAT_implied_nak_seq_err, 1);
         if (loss->reports_holes)
@@ -466,14 +489,14 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
 
 void alb_stream_in_retry(struct alb_stream_in *in, alb_time now)
 {
+    in->tried_in = packet_of(in) - 1; // something has changed since
     take_early(in, now);
 }
 
-// What a message's own numbers say of its end is bounded by the window of the peer, but for a message so long that the
-// rest has not been sent yet.
-void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next)
+void alb_stream_in_probed(struct alb_stream_in *in, alb_psn next, alb_time now)
 {
-    int32_t distance = alb_psn_diff(next, in->cumulative);
-    if (distance > 0 && distance <= ALB_CSA_MESSAGE_PACKETS_MAX && alb_psn_is_after(next, in->end))
-        in->end = next;
+    hear_end(in, next);
+    take_early(in, now);
+    in->is_overdue = true;
+    alb_stream_in_owe_report(in);
 }

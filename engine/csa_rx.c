@@ -163,10 +163,7 @@ static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_
     if (alb_qp_state_of(csa->qp) == ALB_QPS_ERR)
         return repeat_nak(in, now);
     alb_csa_heard(csa, now);
-    alb_stream_in_hear_end(in, probe->next);
-    alb_stream_in_retry(in, now);
-    in->is_overdue = true;
-    alb_stream_in_owe_report(in);
+    alb_stream_in_probed(in, probe->next, now);
     if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
         alb_stream_in_watch(in, now);
     return ALB_DROP_NONE;

@@ -230,6 +230,8 @@ struct alb_stream_in {
     bool has_asked;                    // asked_psn is valid
     uint32_t gap_ns;                   // between arrivals, smoothed
     uint32_t asks;                     // for the tail, since something came
+    uint32_t tried_in;                 // number of the packet in which it was last seen that it waits
+    alb_psn tried_psn;                 // for what that segment needs
     struct alb_deadline tail_timer;
 };
 
@@ -247,12 +249,14 @@ void alb_stream_in_stop(struct alb_stream_in *in);
 // a completion - is noted. Returns ALB_DROP_NONE, or why it was dropped. After ALB_DROP_BAD_REQUEST the queue pair is
 // in error.
 enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now);
-// Tries again what waited for a receive, or for a transaction to end.
+// Tries again what waited for a receive, or for a transaction to end. Frames of a packet do so, too, but together only
+// once.
 void alb_stream_in_retry(struct alb_stream_in *in, alb_time now);
 // A request waits for a receive: the next one that is posted rings the engine's bell, and so does one that is there.
 void alb_csa_want_receive(struct alb_qp *qp);
-// The peer says that it has, or will have, segments up to next - 1. What cannot be is ignored.
-void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next);
+// The peer says that it has, or will have, segments up to next - 1, and asks: what waits is tried again, and a report
+// is due. A number that cannot be is ignored.
+void alb_stream_in_probed(struct alb_stream_in *in, alb_psn next, alb_time now);
 // True if something that the peer has is not held, or waits for its turn.
 static inline bool alb_stream_in_misses(const struct alb_stream_in *in)
 {

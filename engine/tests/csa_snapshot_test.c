@@ -200,6 +200,100 @@ static void read__waits_beside_receives(void **state)
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
 }
 
+static uint64_t waits(struct csa_pair *c)
+{
+    return csa_pair_stat(c, 1, ALB_STAT_read_snapshot_waits);
+}
+
+static struct alb_csa_segment request(struct csa_pair *c)
+{
+    return (struct alb_csa_segment){
+        .op = ALB_CSA_READ,
+        .flags = ALB_CSA_LAST,
+        .dest_qpn = alb_qp_number(c->qps[1]),
+        .psn = c->csa[1]->in_requests.cumulative,
+        .total_bytes = ENTRY,
+        .va = pair_va(c->pair, 1, 0),
+        .rkey = alb_region_key(c->pair->hosts[1].mr),
+        .acked = c->csa[1]->responses.una,
+    };
+}
+
+enum { FRAMES = 50 };
+
+static void arrive_requests(struct csa_pair *c)
+{
+    const struct alb_csa_segment segment = request(c);
+    struct csa_made made;
+    csa_pair_make(c, 0, &made);
+    for (uint32_t i = 0; i < FRAMES; i++)
+        csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, NULL);
+    csa_pair_arrive(c, 0, &made);
+}
+
+static void arrive_probes(struct csa_pair *c)
+{
+    const struct alb_csa_probe probe = {
+        .dest_qpn = alb_qp_number(c->qps[1]),
+        .next = alb_psn_next(c->csa[1]->in_requests.cumulative),
+    };
+    struct csa_made made;
+    csa_pair_make(c, 0, &made);
+    for (uint32_t i = 0; i < FRAMES; i++)
+        csa_pair_add_probe(&made, &probe);
+    csa_pair_arrive(c, 0, &made);
+}
+
+// To try again may be to look through many words, and a packet has room for thousands of frames.
+static void wait__is_tried_again_once_for_a_packet(void **state)
+{
+    struct csa_pair *c = *state;
+    hold(c);
+    arrive_requests(c);
+    assert_int_equal(waits(c), 1);
+    arrive_probes(c);
+    assert_int_equal(waits(c), 2);
+    arrive_requests(c);
+    assert_int_equal(waits(c), 3);
+    let(c);
+    arrive_probes(c);
+    assert_int_equal(waits(c), 3);
+    assert_int_equal(c->csa[1]->answer_count, 1);
+}
+
+static void wait__without_memory_is_tried_once_for_a_packet(void **state)
+{
+    struct csa_pair *c = *state;
+    c->engines[1]->config.csa_early_bytes_max = 0;
+    hold(c);
+    arrive_requests(c);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NO_RECEIVE), FRAMES);
+    assert_int_equal(waits(c), 1);
+    arrive_requests(c);
+    assert_int_equal(waits(c), 2);
+    let(c);
+    arrive_requests(c);
+    assert_int_equal(waits(c), 2);
+    assert_int_equal(c->csa[1]->answer_count, 1);
+}
+
+static void wait__is_tried_at_each_bell(void **state)
+{
+    struct csa_pair *c = *state;
+    hold(c);
+    arrive_probes(c);
+    arrive_requests(c);
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_int_equal(waits(c), i);
+        alb_engine_bell_ring(c->qps[1]);
+        alb_engine_bells(c->engines[1], c->pair->now);
+    }
+    let(c);
+    alb_engine_bell_ring(c->qps[1]);
+    alb_engine_bells(c->engines[1], c->pair->now);
+    assert_int_equal(c->csa[1]->answer_count, 1);
+}
+
 // The limit is all peers' together. What finds it reached waits until answers are acknowledged.
 static void limit__reached(void **state)
 {
@@ -453,6 +547,9 @@ int main(void)
         SNAPSHOT_TEST(read__outlives_the_region),
         SNAPSHOT_TEST(read__waits_while_readers_are_held_out),
         SNAPSHOT_TEST(read__waits_beside_receives),
+        SNAPSHOT_TEST(wait__is_tried_again_once_for_a_packet),
+        SNAPSHOT_TEST(wait__without_memory_is_tried_once_for_a_packet),
+        SNAPSHOT_TEST(wait__is_tried_at_each_bell),
         SNAPSHOT_TEST(read__of_nothing_takes_none),
         SNAPSHOT_TEST(limit__reached),
         SNAPSHOT_TEST(limit__never_enough),
