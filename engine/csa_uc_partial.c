@@ -203,6 +203,25 @@ void alb_csa_partial_describe(const struct alb_csa_uc *uc, const struct alb_send
                   (index == wqe->packets - 1 ? ALB_CSA_LAST : 0) | (next == wqe->packets ? ALB_CSA_REPORT_NOW : 0));
 }
 
+static void hear_some(struct alb_csa_partial *partial, const struct alb_csa_holds *holds)
+{
+    uint32_t first = holds->first;
+    uint32_t past = (uint32_t)ALB_MIN(first + 64ull * holds->word_count, (uint64_t)partial->packets);
+    partial->held_count -= alb_bitmap_count(partial->held, first, past);
+    for (uint32_t i = first; i < past; i++)
+        if (alb_bitmap_test(holds->held, i - first))
+            alb_bitmap_set(partial->held, i);
+    partial->held_count += alb_bitmap_count(partial->held, first, past);
+}
+
+static void hear_all(struct alb_csa_partial *partial)
+{
+    alb_bitmap_set_range(partial->held, 0, partial->packets);
+    partial->held_count = partial->packets;
+    partial->is_complete = true;
+}
+
+// A frame costs as much as it says: the message may have 2^22 segments, and 4,000 frames fit into a packet.
 enum alb_drop alb_csa_partial_heard(struct alb_csa_uc *uc, const struct alb_csa_holds *holds)
 {
     struct alb_csa_partial *partial = alb_csa_partial_find(uc, ALB_PARTIAL_SENDING, holds->message);
@@ -210,14 +229,12 @@ enum alb_drop alb_csa_partial_heard(struct alb_csa_uc *uc, const struct alb_csa_
         return ALB_DROP_STALE_RESPONSE;
     if (holds->first % 64 != 0)
         return ALB_DROP_BAD_LENGTH;
-    if (holds->is_complete) {
-        alb_bitmap_set_range(partial->held, 0, partial->packets);
-        partial->is_complete = true;
-    }
-    for (uint32_t i = 0; i < 64 * holds->word_count && holds->first + (uint64_t)i < partial->packets; i++)
-        if (alb_bitmap_test(holds->held, i))
-            alb_bitmap_set(partial->held, holds->first + i);
-    partial->held_count = alb_bitmap_count(partial->held, 0, partial->packets);
+    if (partial->is_complete)
+        return ALB_DROP_NONE;
+    if (holds->is_complete)
+        hear_all(partial);
+    else
+        hear_some(partial, holds);
     return ALB_DROP_NONE;
 }
 

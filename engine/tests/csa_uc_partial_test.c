@@ -544,6 +544,37 @@ static void holds__of_strangers_and_of_nothing_is_dropped(void **state)
     assert_int_equal(alb_csa_uc_on_holds(&arrival, &holds), ALB_DROP_WRONG_PEER);
 }
 
+static void hear(struct alb_csa_holds holds)
+{
+    holds.message = 1;
+    assert_int_equal(alb_csa_partial_heard(alb_csa_uc_of(qps[0]), &holds), ALB_DROP_NONE);
+}
+
+// A frame costs what it says, however many segments the message has.
+static void holds__that_say_nothing_look_at_no_bits(void **state)
+{
+    write(1, 100);
+    pair_send(pair, 0);
+    struct alb_csa_partial *partial = alb_csa_partial_find(alb_csa_uc_of(qps[0]), ALB_PARTIAL_SENDING, 1);
+    uint64_t *held = partial->held;
+    hear((struct alb_csa_holds){.word_count = 2, .held = {0x105, UINT64_MAX}});
+    assert_int_equal(look(0, 1, 0, NULL).held, 3 + 36); // none beyond the end
+    partial->held = NULL;
+    hear((struct alb_csa_holds){.word_count = 0});
+    hear((struct alb_csa_holds){.word_count = 2, .first = 128, .held = {UINT64_MAX}});
+    partial->held = held;
+    hear((struct alb_csa_holds){.word_count = 1, .held = {0x103}});
+    assert_int_equal(look(0, 1, 0, NULL).held, 4 + 36);
+    assert_int_equal(partial->held_count, 4 + 36);
+    hear((struct alb_csa_holds){.is_complete = true});
+    assert_int_equal(look(0, 1, 0, NULL).held, 100);
+    partial->held = NULL;
+    hear((struct alb_csa_holds){.is_complete = true});
+    partial->held = held;
+    assert_true(look(0, 1, 0, NULL).is_complete);
+    assert_int_equal(partial->held_count, 100);
+}
+
 static void enable__is_of_uc_and_once(void **state)
 {
     struct alb_qp *rc = pair_qp(pair, 0, ALB_QPT_RC), *uc = pair_qp(pair, 0, ALB_QPT_UC);
@@ -576,6 +607,7 @@ int main(void)
         CASE(bits__that_were_never_cleared_are_told_as_none),
         CASE(bad_key__is_dropped_and_takes_no_place),
         CASE(holds__of_strangers_and_of_nothing_is_dropped),
+        CASE(holds__that_say_nothing_look_at_no_bits),
         CASE(enable__is_of_uc_and_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
