@@ -41,8 +41,8 @@ struct alb_csa_engine {
     struct alb_credit_pool credit;
     uint64_t waiting_bytes;  // of segments that came early
     uint64_t snapshot_bytes; // of answers that are kept (csa_snapshot.c)
-    uint64_t partial_bytes;  // of bits of what comes in for partial completion (csa_uc_partial.c)
     alb_time room_made_at;   // for them, the last time
+    uint64_t uc_bits_bytes;  // of bits of what comes in by UC (csa_uc_in.c)
     struct alb_csa_replies replies;
     struct alb_list expect_groups;
     struct alb_csa_cookies cookies;

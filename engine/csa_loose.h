@@ -74,6 +74,10 @@ enum alb_drop alb_csa_uc_rx(struct alb_csa_arrival *arrival, const struct alb_cs
 enum alb_drop alb_csa_uc_take(struct alb_csa_uc *uc, const struct alb_csa_segment *segment, alb_time now);
 // The first message will begin with that number.
 void alb_csa_uc_begin(struct alb_csa_uc *uc, alb_psn first);
+// Memory of the pool for the bits of a message that comes in. Its sender says how long it is, so those of all of them
+// together may have a part of the pool only. NULL: there is no room.
+uint64_t *alb_csa_uc_get_bits(struct alb_engine *engine, uint32_t bytes);
+void alb_csa_uc_put_bits(struct alb_engine *engine, uint64_t *bits, uint32_t bytes);
 // Clears the bits of the part that has that segment, unless they are. Those of 2^22 segments are half a megabyte, and
 // each segment that comes may begin another such message: a part of them is cleared when its first segment comes.
 void alb_csa_uc_clear_part(uint64_t *held, uint64_t *cleared, uint32_t packets, uint32_t index);

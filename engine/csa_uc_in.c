@@ -4,6 +4,8 @@
 #include "engine/csa_message.h"
 #include "engine/impl.h"
 
+#define POOL_PART 8 // of the pool, what bits may take
+
 static uint32_t packets_of(const struct alb_csa_uc_message *message)
 {
     return (uint32_t)alb_psn_diff(message->past, message->first);
@@ -14,11 +16,29 @@ static uint32_t held_bytes(const struct alb_csa_uc_message *message)
     return (packets_of(message) + 63) / 64 * 8;
 }
 
+// Whole blocks count, since that is what the pool is short of.
+uint64_t *alb_csa_uc_get_bits(struct alb_engine *engine, uint32_t bytes)
+{
+    uint64_t counted = alb_buddy_block_bytes(bytes);
+    if (engine->csa->uc_bits_bytes + counted > engine->config.csa_pool_bytes / POOL_PART)
+        return NULL;
+    uint64_t *bits = alb_buddy_get(&engine->csa->pool, bytes);
+    if (bits)
+        engine->csa->uc_bits_bytes += counted;
+    return bits;
+}
+
+void alb_csa_uc_put_bits(struct alb_engine *engine, uint64_t *bits, uint32_t bytes)
+{
+    alb_buddy_put(&engine->csa->pool, bits, bytes);
+    engine->csa->uc_bits_bytes -= alb_buddy_block_bytes(bytes);
+}
+
 void alb_csa_uc_close(struct alb_csa_uc *uc)
 {
     struct alb_csa_uc_message *in = &uc->in;
     if (in->held && in->held != in->own)
-        alb_buddy_put(&uc->u.qp->engine->csa->pool, in->held, held_bytes(in));
+        alb_csa_uc_put_bits(uc->u.qp->engine, in->held, held_bytes(in));
     in->held = NULL;
     in->is_open = false;
 }
@@ -50,7 +70,7 @@ static bool get_bits(struct alb_csa_uc *uc)
 {
     struct alb_csa_uc_message *in = &uc->in;
     uint32_t bytes = held_bytes(in);
-    in->held = bytes <= sizeof(in->own) ? in->own : alb_buddy_get(&uc->u.qp->engine->csa->pool, bytes);
+    in->held = bytes <= sizeof(in->own) ? in->own : alb_csa_uc_get_bits(uc->u.qp->engine, bytes);
     return in->held != NULL;
 }
 

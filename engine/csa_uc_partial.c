@@ -9,7 +9,6 @@
 #include <errno.h>
 
 #define FRAME_BITS (64 * ALB_CSA_BITMAP_WORDS) // that one frame covers
-#define POOL_PART  8 // of the pool, what a peer's messages may take: it says how long they are
 
 // ---- places ---------------------------------------------------------------------------------------------------------
 
@@ -24,34 +23,25 @@ static struct alb_csa_partial *place_of(const struct alb_csa_partials *partials,
     return &partials->places[side][number & (partials->capacity - 1)];
 }
 
-// Whole blocks count, since that is what the pool is short of. What we send ourselves does not.
-static uint32_t counted_bytes(const struct alb_csa_partial *partial)
-{
-    return partial->is_incoming ? (uint32_t)alb_buddy_block_bytes(held_bytes(partial)) : 0;
-}
-
-// NULL: there is no room.
+// What we send ourselves does not count as a peer's. NULL: there is no room.
 static uint64_t *get_bits(struct alb_csa_uc *uc, struct alb_csa_partial *partial)
 {
     struct alb_engine *engine = uc->u.qp->engine;
-    uint32_t bytes = held_bytes(partial), counted = counted_bytes(partial);
+    uint32_t bytes = held_bytes(partial);
     if (bytes <= sizeof(partial->own))
         return &partial->own;
-    if (engine->csa->partial_bytes + counted > engine->config.csa_pool_bytes / POOL_PART)
-        return NULL;
-    uint64_t *bits = alb_buddy_get(&engine->csa->pool, bytes);
-    if (bits)
-        engine->csa->partial_bytes += counted;
-    return bits;
+    return partial->is_incoming ? alb_csa_uc_get_bits(engine, bytes) : alb_buddy_get(&engine->csa->pool, bytes);
 }
 
 static void put_bits(struct alb_csa_uc *uc, const struct alb_csa_partial *partial)
 {
-    struct alb_csa_engine *engine = uc->u.qp->engine->csa;
+    struct alb_engine *engine = uc->u.qp->engine;
     if (!partial->held || partial->held == &partial->own)
         return;
-    alb_buddy_put(&engine->pool, partial->held, held_bytes(partial));
-    engine->partial_bytes -= counted_bytes(partial);
+    if (partial->is_incoming)
+        alb_csa_uc_put_bits(engine, partial->held, held_bytes(partial));
+    else
+        alb_buddy_put(&engine->csa->pool, partial->held, held_bytes(partial));
 }
 
 static void free_place(struct alb_csa_uc *uc, struct alb_csa_partial *partial)

@@ -456,7 +456,7 @@ static void bits__take_an_eighth_of_the_pool(void **state)
     arrive_of_long(mr, 11, 0);
     assert_int_equal(look(1, 11, 0, NULL).held, 1);
     alb_csa_partials_clear(alb_csa_uc_of(qps[1]));
-    assert_int_equal(pair->hosts[1].engine->csa->partial_bytes, 0);
+    assert_int_equal(pair->hosts[1].engine->csa->uc_bits_bytes, 0);
     destroy_long_region(mr);
 }
 

@@ -45,6 +45,17 @@ static void paced(struct alb_engine_config *config)
     config->congestion = "dcqcn";
 }
 
+static void small_pool(struct alb_engine_config *config)
+{
+    transport_csa(config);
+    config->csa_pool_bytes = 512 << 10;
+}
+
+static int set_up_small(void **state)
+{
+    return set_up_with(small_pool);
+}
+
 static int tear_down(void **state)
 {
     pair_free(pair);
@@ -442,6 +453,36 @@ static void no_memory_for_the_bits__loses_the_message(void **state)
     destroy_long_region(mr);
 }
 
+// A segment of four bytes may begin a message of 2^22, and who connects next needs memory as well.
+static void bits__take_an_eighth_of_the_pool(void **state)
+{
+    enum { FIT = 2, MORE = 2 };
+    struct alb_engine *engine = pair->hosts[1].engine;
+    struct alb_region *mr = create_long_region();
+    struct alb_qp *others[FIT + MORE][2];
+    assert_int_equal(engine->config.csa_pool_bytes / 8, FIT * alb_buddy_block_bytes(MANY / 8));
+    for (uint32_t i = 0; i < FIT + MORE; i++) {
+        pair_connect(pair, ALB_QPT_UC, others[i], NULL);
+        struct alb_csa_segment segment = segment_of(0, 0, 0, MANY * BYTES_EACH, BYTES_EACH);
+        segment.dest_qpn = alb_qp_number(others[i][1]);
+        segment.va = mr->iova;
+        segment.rkey = alb_region_key(mr);
+        arrive_segment(77, &segment, 1);
+        assert_int_equal(alb_csa_uc_of(others[i][1])->in.is_open, i < FIT);
+    }
+    assert_int_equal(dropped(1, ALB_DROP_NO_RESOURCES), MORE);
+    arrive(77, 0, 0, 0, 24, 8); // needs none
+    assert_true(alb_csa_uc_of(qps[1])->in.is_open);
+    alb_csa_uc_begin(alb_csa_uc_of(qps[1]), PAIR_PSN);
+    arrive_one_of_many(mr, alb_region_key(mr), 0, 1);
+    assert_false(alb_csa_uc_of(qps[1])->in.is_open);
+    alb_csa_uc_begin(alb_csa_uc_of(qps[1]), PAIR_PSN);
+    alb_csa_uc_close(alb_csa_uc_of(others[0][1]));
+    arrive_one_of_many(mr, alb_region_key(mr), 0, 1);
+    assert_true(alb_csa_uc_of(qps[1])->in.is_open);
+    destroy_long_region(mr);
+}
+
 // The memory that the bits are going to have holds something else before.
 static void spoil_pool(void)
 {
@@ -584,6 +625,7 @@ int main(void)
         CASE(contradictions__lose_the_message),
         CASE(wrong_key__is_seen_before_the_bits_are_taken),
         CASE(no_memory_for_the_bits__loses_the_message),
+        cmocka_unit_test_setup_teardown(bits__take_an_eighth_of_the_pool, set_up_small, tear_down),
         CASE(bits__are_cleared_part_by_part),
         CASE(write__behind_one_that_broke_arrives),
         CASE(marked__the_rate_holds),
