@@ -35,8 +35,8 @@ struct alb_assoc {
     uint8_t is_mtu_tried : 1;    // longer packets were tried at mtu_tried_at, and are not tried again for a while
     uint8_t is_mtu_sure : 1;     // since then the size in use was doubted, and has proved to work
     uint8_t mtu_tried_at;        // in units of 2^30 ns, modulo 256
-    uint32_t epoch;              // ours, for this peer (alb_csa_epoch_for)
     uint32_t rest;               // its record at rest, in units from the pool's start, plus 1; 0: none (csa_rest.c)
+    uint32_t snapshot_bytes;     // of the pool, that answers to its READs have (csa_snapshot.c)
 };
 
 // What packets of the peer's take at least, from its clock's time to ours: so differences alone mean something, and

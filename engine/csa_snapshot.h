@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A READ of a transactional region is answered with what stood there when it was executed, however many segments the
 // answer takes, and however often one of them goes again: so it is copied, into memory of the pool. Of that there is a
-// limit for all peers together (reflect_snapshot_bytes_max): a READ that finds it reached waits, one that is longer
-// than the limit is refused. What is kept for a requester that is gone makes room for others: if it is heard once more,
-// it is refused.
+// limit for all peers together (reflect_snapshot_bytes_max): a READ that finds it reached waits, unless its peer may
+// have some of a reserve; one that is longer than the limit is refused. What is kept for a requester that is gone makes
+// room for others: if it is heard once more, it is refused.
 #pragma once
 
 #include "engine/csa.h"

@@ -74,7 +74,8 @@ struct alb_engine_config {
     bool csa_trusts_routes;       // no way carries less than its route says, as in a virtual network: nothing is tried
     uint32_t csa_pool_bytes;      // a power of two: state of what is in flight, and segments that wait for their turn
     uint32_t csa_early_bytes_max; // of the latter, in whole blocks
-    // Of that memory, half of it at most: what READs of transactional regions are answered from.
+    // Of that memory, half of it at most: what READs of transactional regions are answered from. There is a quarter
+    // more of this for peers that find it taken by others.
     uint32_t reflect_snapshot_bytes_max;
     uint32_t csa_margin_min_ns; // floor of the margin by which something may be late before it counts as missing
     uint32_t csa_probe_min_ns;  // floor of the silence after which a stream probes

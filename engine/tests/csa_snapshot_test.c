@@ -448,6 +448,89 @@ static void limit__held_by_one_who_is_gone(void **state)
     assert_int_equal(held_bytes(c), 0);
 }
 
+enum {
+    LIMIT = 32768,
+    RESERVE = LIMIT / 4,
+};
+
+// A queue pair whose peer is another host, which is never heard but for what arrive_by_other sends in its name.
+static struct alb_qp *other_reader(struct csa_pair *c)
+{
+    struct alb_qp *qp = pair_qp(c->pair, 1, ALB_QPT_RC);
+    struct alb_qp_attr attr = pair_attr(c->pair, 1, c->qps[0]);
+    attr.av.peer = alb_addr_from_ipv4((const uint8_t[]){10, 0, 0, 9});
+    assert_int_equal(pair_move(c->pair, qp, ALB_QPS_RTS, &attr), 0);
+    return qp;
+}
+
+static void arrive_by_other(struct csa_pair *c, struct alb_qp *qp, uint32_t length)
+{
+    struct csa_made made;
+    struct alb_csa_segment segment = request(c);
+    segment.dest_qpn = alb_qp_number(qp);
+    segment.psn = alb_csa_of(qp)->in_requests.cumulative;
+    segment.acked = alb_csa_of(qp)->responses.una;
+    segment.total_bytes = length;
+    csa_pair_make(c, 0, &made);
+    made.header.source_epoch = 4711;
+    made.header.path = 255;
+    made.peer.addr = qp->attr.av.peer;
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, NULL);
+    csa_pair_arrive(c, 0, &made);
+}
+
+// A peer that takes its time to acknowledge what it reads holds up its own READs, not those of others. It still had all
+// that one may have.
+static void limit__taken_by_one_leaves_others_some(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *slow = other_reader(c);
+    struct alb_csa *csa = alb_csa_of(slow);
+    struct alb_qp_attr reset = {.state = ALB_QPS_RESET};
+    c->engines[1]->config.reflect_snapshot_bytes_max = LIMIT;
+    arrive_by_other(c, slow, LIMIT);
+    assert_int_equal(held_bytes(c), LIMIT);
+    arrive_by_other(c, slow, 8);
+    assert_true(csa->in_requests.waits_rnr);
+    for (uint32_t i = 0; i < 4; i++)
+        read(c, i, ENTRY);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(held_bytes(c), LIMIT + RESERVE / 2); // as much as it leaves
+    assert_int_equal(c->csa[1]->answer_count, 1);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+    assert_int_equal(csa->answer_count, 1);
+    assert_int_equal(held_bytes(c), LIMIT);
+    assert_int_equal(csa->assoc->snapshot_bytes, LIMIT);
+    assert_int_equal(c->csa[1]->assoc->snapshot_bytes, 0);
+    assert_int_equal(alb_qp_modify(slow, &reset, ALB_QP_STATE, c->pair->now), 0);
+    assert_int_equal(held_bytes(c), 0);
+}
+
+// What is too much for that is not refused: it waits.
+static void limit__taken_by_one_and_much_is_wanted(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *slow = other_reader(c);
+    struct alb_qp_attr reset = {.state = ALB_QPS_RESET};
+    c->engines[1]->config.reflect_snapshot_bytes_max = LIMIT;
+    arrive_by_other(c, slow, LIMIT);
+    read(c, 1, RESERVE / 2 + 1);
+    pair_settle(c->pair);
+    csa_pair_expect_none(c, 0);
+    assert_int_equal(alb_qp_modify(slow, &reset, ALB_QP_STATE, c->pair->now), 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+}
+
 static void forget_snapshots__a_reader_that_comes_back_is_refused(void **state)
 {
     struct csa_pair *c = *state;
@@ -558,6 +641,8 @@ int main(void)
         SNAPSHOT_TEST(limit__half_of_the_pool),
         SNAPSHOT_TEST(limit__pool_is_in_use),
         SNAPSHOT_TEST(limit__held_by_one_who_is_gone),
+        SNAPSHOT_TEST(limit__taken_by_one_leaves_others_some),
+        SNAPSHOT_TEST(limit__taken_by_one_and_much_is_wanted),
         SNAPSHOT_TEST(forget_snapshots__a_reader_that_comes_back_is_refused),
         SNAPSHOT_TEST(put__with_the_queue_pair),
         SNAPSHOT_TEST(read__of_other_regions_takes_none),
