@@ -30,12 +30,21 @@ static void fail_bound(struct alb_engine *engine, const struct alb_assoc *assoc,
     }
 }
 
+static uint32_t our_epoch(const struct alb_csa_arrival *arrival)
+{
+    const struct alb_csa_engine *csa = arrival->engine->csa;
+    const struct alb_datagram *datagram = arrival->datagram;
+    if (alb_likely(arrival->assoc))
+        return alb_assoc_epoch(csa, arrival->assoc);
+    return alb_csa_epoch_for(csa, &datagram->local.addr, &datagram->peer.addr, (uint8_t)arrival->header.source_slot);
+}
+
 // Only a reader of the packet that is refused knows both epochs: the one it came from and the one it named.
 static enum alb_drop on_reset(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
 {
     struct alb_assoc *assoc = arrival->assoc;
     uint32_t epoch = frame->reset.epoch;
-    if (!assoc || arrival->header.destination_epoch != assoc->epoch || epoch == 0 || epoch != assoc->peer_epoch ||
+    if (!assoc || arrival->header.destination_epoch != our_epoch(arrival) || epoch == 0 || epoch != assoc->peer_epoch ||
         frame->reset.reason != ALB_CSA_RESET_EPOCH)
         return ALB_DROP_NOT_PROVEN;
     alb_assoc_restart(arrival->engine, assoc, 0);
@@ -44,15 +53,6 @@ static enum alb_drop on_reset(struct alb_csa_arrival *arrival, const struct alb_
 }
 
 // ---- a packet -------------------------------------------------------------------------------------------------------
-
-static uint32_t our_epoch(const struct alb_csa_arrival *arrival)
-{
-    const struct alb_datagram *datagram = arrival->datagram;
-    if (alb_likely(arrival->assoc))
-        return arrival->assoc->epoch;
-    return alb_csa_epoch_for(arrival->engine->csa, &datagram->local.addr, &datagram->peer.addr,
-                             (uint8_t)arrival->header.source_slot);
-}
 
 static bool wake(struct alb_csa_arrival *arrival)
 {

@@ -48,6 +48,12 @@ static struct alb_assoc *find(struct alb_csa_engine *csa, const struct alb_addr 
     return NULL;
 }
 
+uint32_t alb_assoc_epoch(const struct alb_csa_engine *csa, const struct alb_assoc *assoc)
+{
+    return assoc->live ? assoc->live->epoch
+                       : alb_csa_epoch_for(csa, &csa->locals[assoc->local], &assoc->peer, assoc->slot);
+}
+
 // Packets mostly come in runs from one peer.
 struct alb_assoc *alb_assoc_find(struct alb_engine *engine, const struct alb_addr *local, const struct alb_addr *peer,
                                  uint8_t slot)
@@ -100,7 +106,6 @@ struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr
         .peer = *peer,
         .next = *bucket,
         .refs = 1,
-        .epoch = alb_csa_epoch_for(csa, local, peer, slot),
         .sequence = alb_rng_u64(&engine->rng) & ALB_PSN_MASK,
         .slot = slot,
         .local = (uint8_t)index,

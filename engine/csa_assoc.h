@@ -96,6 +96,7 @@ struct alb_assoc_live {
     struct alb_dcqcn_np np;
     struct alb_deadline settle_timer;
     struct alb_deadline pace_timer;
+    uint32_t epoch;                // ours, for this peer
     struct alb_trimmed_in trimmed; // what is to be reported to the peer; last, since it is rarely looked at
 };
 
@@ -106,6 +107,8 @@ struct alb_assoc_live {
 struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr *local, const struct alb_addr *peer,
                                 uint8_t slot);
 // Likewise, but neither made nor referenced; NULL: there is none.
+// Our epoch for that peer.
+uint32_t alb_assoc_epoch(const struct alb_csa_engine *csa, const struct alb_assoc *assoc);
 struct alb_assoc *alb_assoc_find(struct alb_engine *engine, const struct alb_addr *local, const struct alb_addr *peer,
                                  uint8_t slot);
 // Gives a reference back; with the last one the association ends. It must have nothing in flight or to send then.

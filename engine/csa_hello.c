@@ -95,7 +95,7 @@ enum alb_drop alb_csa_on_hello(struct alb_csa_arrival *arrival, const struct alb
 
 enum alb_drop alb_csa_on_cookie(const struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame)
 {
-    if (!arrival->assoc || arrival->header.destination_epoch != arrival->assoc->epoch)
+    if (!arrival->assoc || arrival->header.destination_epoch != alb_assoc_epoch(arrival->engine->csa, arrival->assoc))
         return ALB_DROP_NOT_PROVEN;
     alb_csa_reply_hello(arrival->engine, arrival->datagram, &arrival->header, frame->hello.cookie);
     return ALB_DROP_NONE;

@@ -52,6 +52,7 @@ struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_asso
     if (!live)
         return NULL;
     live->assoc = assoc;
+    live->epoch = alb_assoc_epoch(engine->csa, assoc);
     live->engine = engine;
     live->is_used = true;
     live->credit_bytes = ALB_CSA_CREDIT_NONE;

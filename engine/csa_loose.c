@@ -93,7 +93,8 @@ static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
     packet->room_bytes = length_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
     loose->slot = parcel->slot;
     loose->is_known = assoc != NULL;
-    loose->epoch = assoc ? assoc->epoch : alb_csa_epoch_for(engine->csa, parcel->local, parcel->peer, parcel->slot);
+    loose->epoch = assoc ? alb_assoc_epoch(engine->csa, assoc)
+                         : alb_csa_epoch_for(engine->csa, parcel->local, parcel->peer, parcel->slot);
     loose->destination_epoch = assoc ? assoc->peer_epoch : 0;
     loose->psn = loose->u->next;
 }

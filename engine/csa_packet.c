@@ -69,7 +69,7 @@ void alb_csa_packet_close(struct alb_csa_packet *packet)
         .dest_slot = live->assoc->slot,
         .source_slot = engine->config.slot,
         .sequence = packet->sequence,
-        .source_epoch = live->assoc->epoch,
+        .source_epoch = live->epoch,
         .destination_epoch = live->assoc->peer_epoch,
         .timestamp = (uint32_t)packet->now,
         .path = is_counted(packet) ? (uint8_t)packet->flow.path : PATH_NONE,

@@ -56,7 +56,7 @@ static bool is_proven(struct alb_engine *engine, struct run *run)
     const struct alb_csa_header *header = &run->header;
     const struct alb_assoc *assoc = run->csa->assoc;
     return assoc && assoc->live && header->dest_slot == engine->config.slot && header->source_slot == assoc->slot &&
-           header->destination_epoch == assoc->epoch && header->source_epoch == assoc->peer_epoch &&
+           header->destination_epoch == assoc->live->epoch && header->source_epoch == assoc->peer_epoch &&
            header->source_epoch == run->csa->bound_epoch &&
            alb_assoc_find(engine, &run->first->local.addr, &run->first->peer.addr, assoc->slot) == assoc;
 }

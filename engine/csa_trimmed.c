@@ -13,7 +13,8 @@ static struct alb_assoc *find_sender(struct alb_engine *engine, const struct alb
         return NULL;
     struct alb_assoc *assoc =
         alb_assoc_find(engine, &datagram->local.addr, &datagram->peer.addr, (uint8_t)header->source_slot);
-    bool may_be_for_us = assoc && (header->destination_epoch == 0 || header->destination_epoch == assoc->epoch);
+    bool may_be_for_us =
+        assoc && (header->destination_epoch == 0 || header->destination_epoch == alb_assoc_epoch(engine->csa, assoc));
     return may_be_for_us ? assoc : NULL; // 0: it does not know us yet
 }
 

@@ -38,7 +38,7 @@ static int tear_down(void **state)
 
 static uint32_t epoch_of(int side)
 {
-    return alb_csa_of(qps[side])->assoc->epoch;
+    return alb_assoc_epoch(pair->hosts[side].engine->csa, alb_csa_of(qps[side])->assoc);
 }
 
 static uint64_t dropped(int side, enum alb_drop reason)

@@ -25,7 +25,7 @@ static int tear_down(void **state)
 
 static uint32_t epoch_of(int side)
 {
-    return c->csa[side]->assoc->epoch;
+    return csa_pair_epoch(c, side);
 }
 
 static struct alb_assoc *assoc_of(int side)

@@ -68,8 +68,8 @@ void csa_pair_greet(struct csa_pair *c)
     csa_pair_ask(c, ALB_WR_RDMA_WRITE, 99, ALB_SEND_SIGNALED, 8);
     pair_settle(c->pair);
     csa_pair_expect(c, 0, 99, ALB_WC_SUCCESS);
-    assert_int_equal(c->csa[0]->bound_epoch, c->csa[1]->assoc->epoch);
-    assert_int_equal(c->csa[1]->bound_epoch, c->csa[0]->assoc->epoch);
+    assert_int_equal(c->csa[0]->bound_epoch, csa_pair_epoch(c, 1));
+    assert_int_equal(c->csa[1]->bound_epoch, csa_pair_epoch(c, 0));
 }
 
 void csa_pair_ask(struct csa_pair *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags, uint32_t length)
@@ -115,6 +115,11 @@ uint64_t csa_pair_stat(const struct csa_pair *c, int side, enum alb_stat stat)
 uint64_t csa_pair_drops(const struct csa_pair *c, int side, enum alb_drop drop)
 {
     return c->pair->hosts[side].stats.dropped[drop];
+}
+
+uint32_t csa_pair_epoch(const struct csa_pair *c, int side)
+{
+    return alb_assoc_epoch(c->engines[side]->csa, c->csa[side]->assoc);
 }
 
 struct alb_assoc_live *csa_pair_live(const struct csa_pair *c, int side)
@@ -265,7 +270,7 @@ void csa_pair_make(const struct csa_pair *c, int side, struct csa_made *made)
     *made = (struct csa_made){
         .header =
             {
-                .source_epoch = c->csa[side]->assoc->epoch,
+                .source_epoch = csa_pair_epoch(c, side),
                 .destination_epoch = assoc ? assoc->peer_epoch : 0,
                 .timestamp = (uint32_t)c->pair->now,
                 .sequence = assoc && assoc->live ? assoc->live->paths->path[0].next : 0,

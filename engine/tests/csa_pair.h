@@ -49,6 +49,8 @@ void csa_pair_expect_none(struct csa_pair *c, int side);
 uint64_t csa_pair_stat(const struct csa_pair *c, int side, enum alb_stat stat);
 uint64_t csa_pair_drops(const struct csa_pair *c, int side, enum alb_drop drop);
 struct alb_assoc_live *csa_pair_live(const struct csa_pair *c, int side);
+// That of a side for the other one.
+uint32_t csa_pair_epoch(const struct csa_pair *c, int side);
 
 // ---- the requests of side 0 -----------------------------------------------------------------------------------------
 

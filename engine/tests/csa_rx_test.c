@@ -293,7 +293,7 @@ static void proof__is_the_first_message(void **state)
     make_write(c, &made, &segment);
     csa_pair_arrive(c, 0, &made);
     assert_int_equal(cumulative(c), 1);
-    assert_int_equal(c->csa[1]->bound_epoch, c->csa[0]->assoc->epoch);
+    assert_int_equal(c->csa[1]->bound_epoch, csa_pair_epoch(c, 0));
 }
 
 // The queue pairs of the former life would go on sending to the new one, which may have queue pairs of the same
@@ -321,7 +321,7 @@ static void proof__of_a_queue_pair_is_a_number_that_fits(void **state)
     probe_arrives(c, 1 + window + 1, ALB_DROP_NOT_PROVEN);
     assert_int_equal(c->csa[1]->bound_epoch, 0);
     probe_arrives(c, 1 + window, ALB_DROP_NONE);
-    assert_int_equal(c->csa[1]->bound_epoch, c->csa[0]->assoc->epoch);
+    assert_int_equal(c->csa[1]->bound_epoch, csa_pair_epoch(c, 0));
 }
 
 // Whoever has asked for a queue pair knows its numbers, and may have said that it is at another one's address and slot.
@@ -448,7 +448,7 @@ static void reset__no_more_than_a_few_at_a_time(void **state)
 static void reset__ends_what_was_known_of_the_peers_paths(void **state)
 {
     struct csa_pair *c = *state;
-    const uint32_t epoch = c->csa[0]->assoc->epoch;
+    const uint32_t epoch = csa_pair_epoch(c, 0);
     uint8_t reset[ALB_CSA_FRAME_MAX];
     uint32_t reset_bytes = alb_csa_encode_reset(ALB_CSA_RESET_EPOCH, epoch, reset);
     struct csa_made made;

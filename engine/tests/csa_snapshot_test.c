@@ -473,6 +473,7 @@ static void arrive_by_other(struct csa_pair *c, struct alb_qp *qp, uint32_t leng
     segment.total_bytes = length;
     csa_pair_make(c, 0, &made);
     made.header.source_epoch = 4711;
+    made.header.destination_epoch = alb_assoc_epoch(c->engines[1]->csa, alb_csa_of(qp)->assoc);
     made.header.path = 255;
     made.peer.addr = qp->attr.av.peer;
     csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, NULL);

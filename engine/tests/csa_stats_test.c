@@ -59,7 +59,7 @@ static void show__what_the_sweep_sees(void **state)
     }
     const struct alb_assoc_live *live = csa_pair_live(c, 0);
     assert_true(peer->is_awake);
-    assert_int_equal(peer->epoch, c->csa[1]->assoc->epoch);
+    assert_int_equal(peer->epoch, csa_pair_epoch(c, 1));
     assert_int_equal(peer->window_bytes, live->congestion.window_bytes);
     assert_int_equal(peer->inflight_bytes, 0);
     assert_int_equal(peer->rate_bytes_per_s, 0);

@@ -302,7 +302,7 @@ static void left__of_an_answer_to_a_former_life(void **state)
     pair_send(c->pair, 1);
     pair_hurry(c->pair, 1, pair_count(c->pair, 1) - 1);
     pair_deliver(c->pair, 1);
-    assert_int_equal(c->csa[0]->bound_epoch, c->csa[1]->assoc->epoch);
+    assert_int_equal(c->csa[0]->bound_epoch, csa_pair_epoch(c, 1));
     trim(c, 1);
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_trimmed_reported), 0);
 }
@@ -382,7 +382,7 @@ static void frame__names_what_has_not_left_so(void **state)
     struct csa_seen seen;
     ask_segments(c, 2);
     csa_pair_look(c, 0, 0, &seen);
-    uint32_t epoch = c->csa[0]->assoc->epoch;
+    uint32_t epoch = csa_pair_epoch(c, 0);
     const struct alb_csa_trimmed good = {
         .dest_qpn = alb_qp_number(c->qps[0]), .psn = seen.frames[0].segment.psn, .sequence = seen.header.sequence};
     struct alb_csa_trimmed bad[5] = {good, good, good, good, good};

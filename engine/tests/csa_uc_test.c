@@ -121,7 +121,8 @@ static void later_packets__are_counted_and_asked_for(void **state)
     ask(0, ALB_WR_RDMA_WRITE, 1, 8);
     pair_settle(pair);
     pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
-    assert_int_equal(alb_csa_uc_of(qps[0])->assoc->peer_epoch, alb_csa_uc_of(qps[1])->assoc->epoch);
+    assert_int_equal(alb_csa_uc_of(qps[0])->assoc->peer_epoch,
+                     alb_assoc_epoch(pair->hosts[1].engine->csa, alb_csa_uc_of(qps[1])->assoc));
     uint32_t path = 255, pings = 0;
     alb_psn sequence = 0;
     for (uint32_t i = 0; i < 70; i++) {
@@ -239,11 +240,13 @@ static void first_message_lost__others_are_taken_once_a_cookie_has_come_back(voi
     assert_int_equal(dropped(1, ALB_DROP_NOT_PROVEN), 1);
     assert_int_equal(alb_csa_uc_of(qps[1])->assoc->peer_epoch, 0);
     pair_settle(pair);
-    assert_int_equal(alb_csa_uc_of(qps[1])->assoc->peer_epoch, alb_csa_uc_of(qps[0])->assoc->epoch);
+    assert_int_equal(alb_csa_uc_of(qps[1])->assoc->peer_epoch,
+                     alb_assoc_epoch(pair->hosts[0].engine->csa, alb_csa_uc_of(qps[0])->assoc));
     ask(0, ALB_WR_RDMA_WRITE, 3, SEGMENT);
     pair_settle(pair);
     expect_copied(SEGMENT);
-    assert_int_equal(alb_csa_uc_of(qps[1])->bound_epoch, alb_csa_uc_of(qps[0])->assoc->epoch);
+    assert_int_equal(alb_csa_uc_of(qps[1])->bound_epoch,
+                     alb_assoc_epoch(pair->hosts[0].engine->csa, alb_csa_uc_of(qps[0])->assoc));
 }
 
 // A segment, as if the queue pair had sent it, from a life that may be another.

@@ -126,7 +126,7 @@ static void between_peers__packets_are_counted(void **state)
     assert_int_equal(alb_csa_decode(datagram->bytes, datagram->length, &header, &cursor), ALB_DROP_NONE);
     assert_true(header.path < live->paths->count);
     assert_int_equal(alb_psn_next(header.sequence), live->paths->path[header.path].next);
-    assert_int_equal(header.destination_epoch, alb_csa_of(rc[1])->assoc->epoch);
+    assert_int_equal(header.destination_epoch, alb_assoc_epoch(pair->hosts[1].engine->csa, alb_csa_of(rc[1])->assoc));
     pair_settle(pair);
     expect_receive(9, 100);
 }

@@ -262,7 +262,7 @@ static void forge_hint(struct bench *b, struct alb_prng *prng)
     bool is_apt = alb_prng_below(prng, 2);
     const struct alb_csa_header header = {
         .sequence = is_apt ? sent->sequence : (uint32_t)alb_prng_u64(prng) & ALB_PSN_MASK,
-        .source_epoch = csa->assoc->epoch,
+        .source_epoch = alb_assoc_epoch(sender->engine->csa, csa->assoc),
         .destination_epoch = csa->assoc->peer_epoch,
         .path = is_apt ? sent->path : (uint8_t)alb_prng_below(prng, 5),
     };
