@@ -14,6 +14,7 @@
 
 #include <poll.h>
 #include <rdma/rsocket.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 
@@ -84,6 +85,7 @@ void rsocket_fini(struct rsocket *rs);
 int rsocket_listen_to(struct rsocket *rs, int fd);
 void rsocket_set_blocking(int fd, bool is_blocking);
 void rsocket_lock(struct rsocket *rs);
+bool rsocket_lock_until(struct rsocket *rs, alb_time until); // false: another thread has it still, or an abandoned call
 void rsocket_unlock(struct rsocket *rs);
 // With a reference and locked, and the thread is not cancelled meanwhile: what every call begins with. NULL: EBADF in
 // errno.
@@ -107,17 +109,31 @@ int rsocket_table_renumber(struct rsocket *rs);
 struct rsocket *rsocket_table_take(int fd);
 // The lowest number at or above one, with a reference, or NULL.
 struct rsocket *rsocket_table_next(int fd);
+// False: by then no call had left it.
+bool rsocket_table_can_be_had(alb_time until);
 // A forked child has none of its parent's rsockets.
 void rsocket_table_after_fork(void);
 
 // ---- rsocket_cancel.c
 
-// The calling thread is not cancelled between these two, which may be nested, but where it sleeps.
+// The calling thread is not cancelled between these two, which may be nested, and runs no handler of a signal, but
+// where it sleeps.
 void rsocket_cancel_off(void);
 void rsocket_cancel_back(void);
 // As ppoll(2), within them; an error is negative. If the thread is cancelled here, clean_up gives back what it has.
 int rsocket_cancellable_poll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                              void (*clean_up)(void *argument), void *argument);
+// The same, but the thread is not cancelled.
+int rsocket_plain_poll(struct pollfd *fds, nfds_t count, const struct timespec *timeout);
+// A thread that looks again and again instead of sleeping, and has no lock now: handlers have their turn now and then.
+void rsocket_between_spins(uint32_t *rounds);
+
+// ---- rsocket_signals.c
+
+// Keeps the calling thread from handlers of signals. False: the program seems to have none, and nothing has changed.
+bool rsocket_signals_hold(sigset_t *before);
+// True if a handler of the process ends calls (without SA_RESTART).
+bool rsocket_signals_end_calls(void);
 
 // ---- rsocket_wait.c
 

@@ -3,6 +3,7 @@
 #include "plugins/rdmacm/rsocket.h"
 
 #include "device/descriptor.h"
+#include "device/mutex.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -62,6 +63,11 @@ void rsocket_fini(struct rsocket *rs)
 void rsocket_lock(struct rsocket *rs)
 {
     pthread_mutex_lock(&rs->lock);
+}
+
+bool rsocket_lock_until(struct rsocket *rs, alb_time until)
+{
+    return alb_mutex_lock_until(&rs->lock, until);
 }
 
 void rsocket_unlock(struct rsocket *rs)

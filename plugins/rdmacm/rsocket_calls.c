@@ -14,6 +14,13 @@ static int finish(struct rsocket *rs, int error)
     return rdmacm_result(error);
 }
 
+static int create(int domain, int type, struct rsocket **rs)
+{
+    if (!rdmacm_context())
+        return errno;
+    return type == SOCK_STREAM ? rsocket_stream_create(domain, rs) : rsocket_datagram_create(domain, rs);
+}
+
 // A type with flags (SOCK_CLOEXEC and the like) is refused: what stands between a program and its sockets, as
 // librspreload does, then takes an ordinary one, and so do we ourselves.
 int rsocket(int domain, int type, int protocol)
@@ -25,9 +32,9 @@ int rsocket(int domain, int type, int protocol)
         return rdmacm_fail(ESOCKTNOSUPPORT);
     if (protocol && protocol != (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))
         return rdmacm_fail(EPROTONOSUPPORT);
-    if (!rdmacm_context())
-        return -1;
-    int error = type == SOCK_STREAM ? rsocket_stream_create(domain, &rs) : rsocket_datagram_create(domain, &rs);
+    rsocket_cancel_off();
+    int error = create(domain, type, &rs);
+    rsocket_cancel_back();
     return error ? rdmacm_fail(error) : rs->fd;
 }
 

@@ -162,13 +162,16 @@ static int poll_set(struct set *set, alb_time until)
 {
     alb_time now = alb_device_now();
     alb_time spin_until = sooner(until, now + (alb_time)set->polling_us * ALB_NS_PER_US);
+    uint32_t rounds = 0;
     int ready;
     while ((ready = look(set)) == 0) {
         now = alb_device_now();
         if (now >= until)
             return 0;
-        if (now < spin_until)
+        if (now < spin_until) {
+            rsocket_between_spins(&rounds);
             continue;
+        }
         alb_time ns = until - now;
         struct timespec left = {.tv_sec = (time_t)(ns / ALB_NS_PER_S), .tv_nsec = (long)(ns % ALB_NS_PER_S)};
         int error = sleep_now(set, until == ALB_TIME_NEVER ? NULL : &left);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The rsockets of the process by their numbers, and the references that keep them while calls use them.
+#include "device/mutex.h"
 #include "plugins/rdmacm/rsocket.h"
 
 #include <fcntl.h>
@@ -118,6 +119,14 @@ struct rsocket *rsocket_table_next(int fd)
             rs = rsocket_ref(table.entries[i]);
     pthread_mutex_unlock(&table.lock);
     return rs;
+}
+
+bool rsocket_table_can_be_had(alb_time until)
+{
+    if (!alb_mutex_lock_until(&table.lock, until))
+        return false;
+    pthread_mutex_unlock(&table.lock);
+    return true;
 }
 
 void rsocket_table_after_fork(void)

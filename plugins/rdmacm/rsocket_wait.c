@@ -7,7 +7,6 @@
 #include "plugins/rdmacm/rsocket.h"
 
 #include <fcntl.h>
-#include <signal.h>
 
 void rsocket_wake(struct rsocket *rs)
 {
@@ -58,8 +57,10 @@ static bool spin(struct rsocket *rs, bool (*is_met)(struct rsocket *))
     if (rs->settings.polling_us <= 0)
         return false;
     alb_time end = alb_device_now() + (alb_time)rs->settings.polling_us * ALB_NS_PER_US;
+    uint32_t rounds = 0;
     do {
         rsocket_unlock(rs);
+        rsocket_between_spins(&rounds);
         rsocket_lock(rs);
         rsocket_progress(rs);
         if (is_met(rs) || rs->is_closed)
@@ -88,8 +89,7 @@ static int poll_number(struct sleeper *sleeper, const struct timespec *timeout, 
     struct pollfd poller = {.fd = sleeper->rs->fd, .events = POLLIN};
     if (is_cancellable)
         return rsocket_cancellable_poll(&poller, 1, timeout, leave_call, sleeper);
-    int count = ppoll(&poller, 1, timeout, NULL);
-    return count < 0 ? -errno : count;
+    return rsocket_plain_poll(&poller, 1, timeout);
 }
 
 static int sleep_until(struct rsocket *rs, alb_time until, bool is_cancellable)
@@ -112,27 +112,6 @@ static int sleep_until(struct rsocket *rs, alb_time until, bool is_cancellable)
     return error;
 }
 
-// What a thread does to itself, and not while it sleeps. Programs handle these to say how they crashed.
-static bool is_of_a_crash(int number)
-{
-    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
-           number == SIGABRT || number == SIGSYS;
-}
-
-// True unless a handler of the process ends calls (without SA_RESTART). ppoll(2) ends with any, and does not say with
-// which: where handlers of both kinds are installed, either ends a call.
-static bool goes_on_after_signals(void)
-{
-    struct sigaction action;
-    for (int number = 1; number <= SIGRTMAX; number++) {
-        if (is_of_a_crash(number) || sigaction(number, NULL, &action) != 0 || action.sa_flags & SA_RESTART)
-            continue;
-        if (action.sa_flags & SA_SIGINFO || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN))
-            return false;
-    }
-    return true;
-}
-
 int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags, alb_time until)
 {
     bool has_spun = false;
@@ -150,7 +129,9 @@ int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags
                 continue;
         }
         int error = sleep_until(rs, until, !(flags & RSOCKET_WAIT));
-        if (error == EINTR && goes_on_after_signals())
+        // ppoll(2) ends with any signal, and does not say with which: where handlers of both kinds are installed,
+        // either ends a call.
+        if (error == EINTR && !rsocket_signals_end_calls())
             continue;
         if (error) {
             rsocket_progress(rs);

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Threads that are cancelled within a call leave rsockets that others go on with.
+// Threads that are cancelled within a call, or leave it by a handler's jump, leave rsockets that others go on with.
 #include "fixture.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LISTENER, CLIENT, SERVER };
@@ -129,9 +135,122 @@ static void cancel__at_any_moment(void **state)
     close_ends(fds);
 }
 
-int main(void)
+// ---- handlers of signals
+
+static sigjmp_buf away;
+
+static void jump(int number)
 {
+    siglongjmp(away, number);
+}
+
+static void end(int number)
+{
+    exit(number);
+}
+
+// The handler runs in the calling thread.
+static void raise_after(useconds_t us, void (*handler)(int))
+{
+    const struct itimerval once = {.it_value.tv_usec = us};
+    signal(SIGALRM, handler);
+    usleep(30000); // handlers are looked for now and then
+    assert_int_equal(setitimer(ITIMER_REAL, &once, NULL), 0);
+}
+
+static void *receive_all(void *fd)
+{
+    static char bytes[65536];
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    while (rrecv(*(int *)fd, bytes, sizeof(bytes), 0) > 0)
+        ;
+    return NULL;
+}
+
+static void leave_by_jump(int fd, useconds_t us)
+{
+    static const char bytes[65536];
+    if (sigsetjmp(away, true))
+        return;
+    raise_after(us, jump);
+    for (;;)
+        assert_true(rsend(fd, bytes, sizeof(bytes), 0) > 0);
+}
+
+static void leave_poll_by_jump(int fd, useconds_t us)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    if (sigsetjmp(away, true))
+        return;
+    raise_after(us, jump);
+    for (;;)
+        rpoll(&poller, 1, 0);
+}
+
+// As iperf3 does, which then asks about what it has sent, and closes.
+static void jump__out_of_a_call(void **state)
+{
+    if (IS_SANITIZED) // they call handlers when they like, or do not stand it
+        skip();
+    int fds[3];
+    pthread_t receiver;
+    open_ends(fds);
+    assert_int_equal(pthread_create(&receiver, NULL, receive_all, &fds[SERVER]), 0);
+    for (useconds_t round = 0; round < 20; round++) {
+        leave_by_jump(fds[CLIENT], 500 + 37 * round);
+        leave_poll_by_jump(fds[CLIENT], 500 + 37 * round);
+        assert_int_equal(error_of(fds[CLIENT]), 0);
+    }
+    assert_int_equal(rclose(fds[CLIENT]), 0);
+    assert_int_equal(pthread_join(receiver, NULL), 0);
+    assert_int_equal(rclose(fds[SERVER]), 0);
+    assert_int_equal(rclose(fds[LISTENER]), 0);
+    signal(SIGALRM, SIG_DFL);
+}
+
+static void send_until_the_end(useconds_t us)
+{
+    static const char bytes[3000];
+    int fds[3];
+    pthread_t receiver;
+    open_ends(fds);
+    assert_int_equal(pthread_create(&receiver, NULL, receive_all, &fds[SERVER]), 0);
+    raise_after(us, end);
+    for (;;)
+        rsend(fds[CLIENT], bytes, sizeof(bytes), 0);
+}
+
+// A program that is this test once more, for exit(3) in a fork's child would end the parent's files, too.
+static void exit__within_a_call(void **state)
+{
+    if (IS_SANITIZED)
+        skip();
+    char us[16], *const arguments[] = {(char *)*state, us, NULL};
+    for (int round = 0; round < 8; round++) {
+        int status;
+        snprintf(us, sizeof(us), "%d", 1000 + 137 * round);
+        pid_t child = fork();
+        if (child == 0) {
+            execv("/proc/self/exe", arguments);
+            _exit(1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), SIGALRM);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    if (count == 2) {
+        fixture_setup(NULL);
+        send_until_the_end((useconds_t)atoi(arguments[1]));
+    }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jump__out_of_a_call),
+        cmocka_unit_test_prestate(exit__within_a_call, arguments[0]),
         cmocka_unit_test(cancel__of_threads_that_wait),
         cmocka_unit_test(cancel__at_any_moment),
     };
