@@ -6,6 +6,7 @@
 #include "device/drain.h"
 #include "device/durable.h"
 #include "device/kind.h"
+#include "device/mutex.h"
 #include "device/report.h"
 #include "device/thread.h"
 
@@ -23,13 +24,33 @@ static struct {
     struct alb_device *devices[ALB_DEVICE_NAMES];
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+// What opens or closes a device takes no longer, unless it has been interrupted for good.
+#define EXIT_WAIT_NS (3 * ALB_NS_PER_S)
+
+static _Thread_local volatile bool holds_registry;
+
+static void lock(void)
+{
+    pthread_mutex_lock(&registry.mutex);
+    holds_registry = true;
+}
+
+static void unlock(void)
+{
+    holds_registry = false;
+    pthread_mutex_unlock(&registry.mutex);
+}
+
 // Programs exit right after their last completion: what must still be answered is drained, and files are finished.
 // Other threads may still be running and using the device, so nothing is taken from under them. A destructor of the
 // library, since handlers of the program (atexit(3), objects of C++) may still say good-bye and wait for an answer.
 // Where librdmacm's is in the same program, and not in a library that needs this one, the priority puts that in front.
+//
+// A handler of a signal may exit while its thread opens or closes a device: that call will not end.
 __attribute__((destructor(1000))) static void at_exit(void)
 {
-    pthread_mutex_lock(&registry.mutex);
+    if (holds_registry || !alb_mutex_lock_until(&registry.mutex, alb_clock_now() + EXIT_WAIT_NS))
+        return;
     for (size_t i = 0; i < ALB_DEVICE_NAMES; i++) {
         struct alb_device *device = registry.devices[i];
         if (!device)
@@ -52,14 +73,14 @@ __attribute__((destructor(1000))) static void at_exit(void)
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&registry.mutex);
+    lock();
     alb_durables_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
     alb_durables_after_fork_in_parent();
-    pthread_mutex_unlock(&registry.mutex);
+    unlock();
 }
 
 static void let_go(int *fd)
@@ -90,7 +111,7 @@ static void after_fork_in_child(void)
     }
     registry.first = NULL;
     alb_durables_after_fork_in_child();
-    pthread_mutex_unlock(&registry.mutex);
+    unlock();
 }
 
 static int install_hooks(void)
@@ -168,7 +189,7 @@ int alb_device_open(const char *name, const struct alb_device_options *options, 
     if (!place)
         return ENODEV;
     int cancel = alb_cancel_off();
-    pthread_mutex_lock(&registry.mutex);
+    lock();
     int error = install_hooks();
     if (!error && !*place)
         error = create(name, options, place);
@@ -176,7 +197,7 @@ int alb_device_open(const char *name, const struct alb_device_options *options, 
         (*place)->refs++;
         *device = *place;
     }
-    pthread_mutex_unlock(&registry.mutex);
+    unlock();
     alb_cancel_back(cancel);
     return error;
 }
@@ -187,12 +208,12 @@ void alb_device_close(struct alb_device *device)
         return;
     struct alb_device **place = find_place(device->name);
     int cancel = alb_cancel_off();
-    pthread_mutex_lock(&registry.mutex);
+    lock();
     alb_assert(place && *place == device && device->refs > 0);
     if (--device->refs == 0) {
         *place = NULL;
         alb_device_destroy(device);
     }
-    pthread_mutex_unlock(&registry.mutex);
+    unlock();
     alb_cancel_back(cancel);
 }

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -344,6 +345,39 @@ static void at_exit__does_not_wait_for_itself(void **state)
     free(options);
 }
 
+static void end_by_signal(int number)
+{
+    signal(number, SIG_DFL);
+    alarm(2);
+    exit(3);
+}
+
+// It waits for a reader of its capture.
+static void at_exit__within_an_open(void **state)
+{
+    SKIP_UNDER_TSAN();
+    struct alb_device_options *options = pair_options("127.95.0.7");
+    char folder[] = "/tmp/albedo-registry-XXXXXX";
+    int status;
+    assert_non_null(mkdtemp(folder));
+    snprintf(options->pcap_path, sizeof(options->pcap_path), "%s/p", folder);
+    assert_int_equal(mkfifo(options->pcap_path, 0600), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct alb_device *device;
+        signal(SIGALRM, end_by_signal);
+        alarm(1);
+        alb_device_open("roce0", options, &device);
+        _exit(4);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 3);
+    unlink(options->pcap_path);
+    assert_int_equal(rmdir(folder), 0);
+    free(options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +391,7 @@ int main(void)
         cmocka_unit_test(at_exit__of_a_program_that_has_closed_all_descriptors),
         cmocka_unit_test(alb_device_close__of_a_program_that_has_closed_all_descriptors),
         cmocka_unit_test(at_exit__does_not_wait_for_itself),
+        cmocka_unit_test(at_exit__within_an_open),
     };
     return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
 }
