@@ -2,6 +2,7 @@
 // Durable regions: between the engine and their files.
 #include "device/durable.h"
 
+#include "device/cancel.h"
 #include "device/shown_path.h"
 #include "device/store.h"
 #include "engine/region.h"
@@ -138,8 +139,8 @@ static void close_store(struct alb_durable *durable, bool leave_journal)
     free(durable);
 }
 
-int alb_durable_create(struct alb_device *device, struct alb_pd *pd, const struct alb_durable_init *init,
-                       struct alb_durable **out)
+static int create(struct alb_device *device, struct alb_pd *pd, const struct alb_durable_init *init,
+                  struct alb_durable **out)
 {
     struct alb_durable *durable = calloc(1, sizeof(*durable));
     const struct alb_store_init store_init = {
@@ -176,14 +177,24 @@ int alb_durable_create(struct alb_device *device, struct alb_pd *pd, const struc
     return 0;
 }
 
+int alb_durable_create(struct alb_device *device, struct alb_pd *pd, const struct alb_durable_init *init,
+                       struct alb_durable **out)
+{
+    int cancel = alb_cancel_off(), error = create(device, pd, init, out);
+    alb_cancel_back(cancel);
+    return error;
+}
+
 int alb_durable_destroy(struct alb_durable *durable)
 {
+    int cancel = alb_cancel_off();
     alb_device_lock(durable->device);
     bool is_poisoned = alb_region_is_poisoned(durable->region);
     int error = alb_mr_destroy(durable->region);
     alb_device_unlock(durable->device);
     if (!error)
         close_store(durable, is_poisoned);
+    alb_cancel_back(cancel);
     return error;
 }
 

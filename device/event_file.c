@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "device/event_file.h"
 
+#include "device/cancel.h"
 #include "device/descriptor.h"
 #include "device/syscalls.h"
 
@@ -9,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int alb_event_file_open(struct alb_event_file *file)
+static int open_both(struct alb_event_file *file)
 {
     struct epoll_event readable = {.events = EPOLLIN};
     file->count_fd = alb_descriptor_aside(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
@@ -25,10 +26,19 @@ int alb_event_file_open(struct alb_event_file *file)
     return error;
 }
 
+int alb_event_file_open(struct alb_event_file *file)
+{
+    int cancel = alb_cancel_off(), error = open_both(file);
+    alb_cancel_back(cancel);
+    return error;
+}
+
 void alb_event_file_close(const struct alb_event_file *file)
 {
+    int cancel = alb_cancel_off();
     close(file->fd);
     close(file->count_fd);
+    alb_cancel_back(cancel);
 }
 
 void alb_event_file_add(const struct alb_event_file *file)

@@ -2,6 +2,7 @@
 // Durable regions over two devices: committed transactions are in the file, bound ones are bound again, and what
 // became of them is known after the region was closed and opened.
 #include "device/durable.h"
+#include "device/tests/cancelled.h"
 #include "device/tests/pair.h"
 
 #include "base/log.h"
@@ -216,13 +217,26 @@ static void alb_durable_create__one_at_a_time(void **state)
     assert_int_equal(alb_durable_destroy(durable), 0);
 }
 
+static void open_and_close(void *unused)
+{
+    open_durable(false);
+    assert_int_equal(alb_durable_destroy(durable), 0);
+}
+
+static void alb_durable_create__in_a_cancelled_thread(void **state)
+{
+    cancelled_call(open_and_close, NULL);
+    alb_durables_before_fork(); // no call is in between any more
+    alb_durables_after_fork_in_parent();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(alb_durable__committed_is_in_the_file),     TEST(alb_durable__many_in_flight),
         TEST(alb_durable_destroy__aborts_what_is_bound), TEST(alb_durable_create__binds_again),
-        TEST(alb_durable_create__one_at_a_time),
+        TEST(alb_durable_create__one_at_a_time),         TEST(alb_durable_create__in_a_cancelled_thread),
     };
     return cmocka_run_group_tests_name("durable", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "base/tests/test.h"
 #include "base/types.h"
+#include "device/tests/cancelled.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,23 @@ static int teardown(void **state)
 {
     alb_event_file_close(&file);
     return 0;
+}
+
+static void open_and_close(void *unused)
+{
+    struct alb_event_file other;
+    assert_int_equal(alb_event_file_open(&other), 0);
+    alb_event_file_close(&other);
+}
+
+static void open__in_a_cancelled_thread(void **state)
+{
+    int before = dup(file.fd);
+    close(before);
+    cancelled_call(open_and_close, NULL);
+    int after = dup(file.fd);
+    close(after);
+    assert_int_equal(before, after);
 }
 
 static int polled(void)
@@ -199,6 +217,7 @@ int main(void)
         TEST(mode__blocks_until_the_program_says_otherwise),
         TEST(take__of_a_descriptor_that_the_program_has_closed),
         TEST(open__without_descriptors),
+        TEST(open__in_a_cancelled_thread),
     };
     return cmocka_run_group_tests_name("event_file", tests, NULL, NULL);
 }

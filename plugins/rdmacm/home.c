@@ -102,11 +102,13 @@ struct ibv_context *rdmacm_context(void)
     struct ibv_context *context = atomic_load(&home.context);
     if (context)
         return context;
+    int cancel = alb_cancel_off();
     pthread_mutex_lock(&home.mutex);
     context = atomic_load(&home.context);
     if (!context && (context = open_home()))
         atomic_store(&home.context, context);
     pthread_mutex_unlock(&home.mutex);
+    alb_cancel_back(cancel);
     return context;
 }
 

@@ -2,6 +2,7 @@
 // ibv_open_device(3), ibv_close_device: a context is a reference to the process's device, the tables that inline verbs
 // jump through, and the books of what the program created.
 #include "base/log.h"
+#include "device/cancel.h"
 #include "plugins/verbs/proposal.h"
 
 #include <fcntl.h>
@@ -128,10 +129,8 @@ static int open_engine(struct alb_door_context *context, const char *name)
     return error;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
+static struct ibv_context *open_context(struct ibv_device *device)
 {
-    if (!device)
-        return alb_door_fail(EINVAL);
     struct alb_door_context *context = calloc(1, sizeof(*context));
     if (!context)
         return alb_door_fail(ENOMEM);
@@ -173,6 +172,16 @@ fail_context:
     return alb_door_fail(error);
 }
 
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    if (!device)
+        return alb_door_fail(EINVAL);
+    int cancel = alb_cancel_off();
+    struct ibv_context *outer = open_context(device);
+    alb_cancel_back(cancel);
+    return outer;
+}
+
 // The objects that a program leaves behind end with its context, as they do with the kernel. Events that it has taken
 // and not acknowledged do not hold this up.
 static void destroy_leftovers(struct alb_door_context *context)
@@ -186,6 +195,20 @@ static void destroy_leftovers(struct alb_door_context *context)
 
 // A thread may be blocked in ibv_get_async_event for ever (NCCL leaves one). It stays so, and the context's memory is
 // left to it.
+static void close_context(struct alb_door_context *context)
+{
+    alb_door_fork_remove(context);
+    destroy_leftovers(context);
+    alb_door_validators_stop(context);
+    alb_door_proposals_end(context);
+    alb_device_close(context->device);
+    close(context->verbs.context.cmd_fd);
+    if (alb_notices_fini(&context->async)) {
+        pthread_mutex_destroy(&context->verbs.context.mutex);
+        free(context);
+    }
+}
+
 int ibv_close_device(struct ibv_context *outer)
 {
     if (!outer)
@@ -195,15 +218,8 @@ int ibv_close_device(struct ibv_context *outer)
         return 0;
     if (alb_door_is_validating(context)) // its thread would wait for itself
         return alb_door_refuse(EDEADLK);
-    alb_door_fork_remove(context);
-    destroy_leftovers(context);
-    alb_door_validators_stop(context);
-    alb_door_proposals_end(context);
-    alb_device_close(context->device);
-    close(outer->cmd_fd);
-    if (alb_notices_fini(&context->async)) {
-        pthread_mutex_destroy(&outer->mutex);
-        free(context);
-    }
+    int cancel = alb_cancel_off();
+    close_context(context);
+    alb_cancel_back(cancel);
     return 0;
 }

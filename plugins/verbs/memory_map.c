@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether memory is there. A device with hardware pins the pages it registers and so finds out; this one looks at the
 // process's map, because the engine would otherwise take the fault later, in a thread of its own.
+#include "device/cancel.h"
 #include "plugins/verbs/door.h"
 
 #include <errno.h>
@@ -158,10 +159,8 @@ static int read_mapped(int fd, uintptr_t at, uintptr_t end, bool writable)
 
 // ----------------------------------------------------------------------------------------------------------------------
 
-int alb_door_check_mapped(const void *address, size_t length, bool writable)
+static int check(uintptr_t at, uintptr_t end, bool writable)
 {
-    uintptr_t at = (uintptr_t)address;
-    uintptr_t end = at + length;
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0; // no /proc: as the program says
@@ -169,5 +168,13 @@ int alb_door_check_mapped(const void *address, size_t length, bool writable)
     if (error && error != EFAULT)
         error = read_mapped(fd, at, end, writable);
     close(fd);
+    return error;
+}
+
+int alb_door_check_mapped(const void *address, size_t length, bool writable)
+{
+    uintptr_t at = (uintptr_t)address;
+    int cancel = alb_cancel_off(), error = check(at, at + length, writable);
+    alb_cancel_back(cancel);
     return error;
 }

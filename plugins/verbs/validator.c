@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The thread of a context that runs its regions' validators, one proposal at a time, with no lock held.
+#include "device/cancel.h"
 #include "device/spawn.h"
 #include "plugins/verbs/proposal.h"
 
@@ -58,9 +59,11 @@ static int create(struct alb_door_checks *_Atomic *created)
 int alb_door_validators_queue(struct alb_door_context *context, struct alb_notices **queue)
 {
     pthread_mutex_t *mutex = &context->verbs.context.mutex;
+    int cancel = alb_cancel_off();
     pthread_mutex_lock(mutex);
     int error = context->checks ? 0 : create(&context->checks);
     pthread_mutex_unlock(mutex);
+    alb_cancel_back(cancel);
     if (!error)
         *queue = &context->checks->queue;
     return error;

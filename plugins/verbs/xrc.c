@@ -3,6 +3,7 @@
 //
 // A domain lives in one process. All of its handles that were opened with one file are one domain, whichever context
 // they belong to. Another process that opens the same file has a domain of its own: the device is in the process.
+#include "device/cancel.h"
 #include "device/descriptor.h"
 #include "plugins/verbs/door.h"
 
@@ -33,6 +34,20 @@ void alb_door_domains_after_fork(void)
 {
     alb_list_init(&domains);
     pthread_mutex_init(&domains_lock, NULL);
+}
+
+// Files are opened and closed meanwhile. Returns what unlocking needs.
+static int lock_domains(void)
+{
+    int cancel = alb_cancel_off();
+    pthread_mutex_lock(&domains_lock);
+    return cancel;
+}
+
+static void unlock_domains(int cancel)
+{
+    pthread_mutex_unlock(&domains_lock);
+    alb_cancel_back(cancel);
 }
 
 static struct alb_door_domain *find_domain(const struct alb_engine *engine, const struct stat *file)
@@ -118,7 +133,7 @@ static int open_domain(struct alb_door_context *context, int fd, int oflags, str
 
 static void close_domain(struct alb_door_context *context, struct alb_door_domain *domain)
 {
-    pthread_mutex_lock(&domains_lock);
+    int cancel = lock_domains();
     if (--domain->handles == 0) {
         alb_device_lock(context->device);
         int error = alb_xrcd_destroy(domain->engine_xrcd);
@@ -127,7 +142,7 @@ static void close_domain(struct alb_door_context *context, struct alb_door_domai
         alb_list_remove(&domain->link);
         free_domain(domain);
     }
-    pthread_mutex_unlock(&domains_lock);
+    unlock_domains(cancel);
 }
 
 static struct ibv_xrcd *open_xrcd(struct ibv_context *outer, struct ibv_xrcd_init_attr *init)
@@ -143,11 +158,11 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *outer, struct ibv_xrcd_ini
     struct alb_door_xrcd *xrcd = calloc(1, sizeof(*xrcd));
     if (!xrcd)
         return alb_door_fail(ENOMEM);
-    pthread_mutex_lock(&domains_lock);
+    int cancel = lock_domains();
     int error = open_domain(context, init->fd, init->oflags, &xrcd->domain);
     if (!error)
         xrcd->domain->handles++;
-    pthread_mutex_unlock(&domains_lock);
+    unlock_domains(cancel);
     if (error) {
         free(xrcd);
         return alb_door_fail(error);

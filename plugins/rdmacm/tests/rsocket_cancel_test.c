@@ -2,6 +2,8 @@
 // Threads that are cancelled within a call, or leave it by a handler's jump, leave rsockets that others go on with.
 #include "fixture.h"
 
+#include "device/tests/cancelled.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -93,6 +95,26 @@ static void cancel__of_threads_that_wait(void **state)
     assert_int_equal(rsend(fds[CLIENT], "x", 1, 0), 1);
     assert_int_equal(rrecv(fds[SERVER], &byte, 1, 0), 1);
     close_ends(fds);
+}
+
+static void open_and_close(void *unused)
+{
+    struct rdma_cm_id *id;
+    int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(rclose(fd), 0);
+    assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+static void cancel__does_not_come_while_things_are_made(void **state)
+{
+    int before = dup(STDERR_FILENO);
+    close(before);
+    cancelled_call(open_and_close, NULL);
+    int after = dup(STDERR_FILENO);
+    close(after);
+    assert_int_equal(before, after);
 }
 
 static void *send_for_ever(void *fd)
@@ -249,9 +271,8 @@ int main(int count, char **arguments)
         send_until_the_end((useconds_t)atoi(arguments[1]));
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jump__out_of_a_call),
-        cmocka_unit_test_prestate(exit__within_a_call, arguments[0]),
-        cmocka_unit_test(cancel__of_threads_that_wait),
+        cmocka_unit_test(jump__out_of_a_call),          cmocka_unit_test_prestate(exit__within_a_call, arguments[0]),
+        cmocka_unit_test(cancel__of_threads_that_wait), cmocka_unit_test(cancel__does_not_come_while_things_are_made),
         cmocka_unit_test(cancel__at_any_moment),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);

@@ -2,6 +2,8 @@
 // What a target's program says to transactions before they are exposed: validators, and proposals as events.
 #include "txn_ends.h"
 
+#include "device/tests/cancelled.h"
+
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,6 +25,21 @@ static int validate(const struct albdv_proposal *proposal)
     opinion->saw_bytes = proposal->part_count == 1 && proposal->parts[0].length == BYTES &&
                          ((const uint8_t *)proposal->parts[0].bytes)[BYTES - 1] == 0x5a;
     return opinion->answer;
+}
+
+static void set_validator(void *fixture)
+{
+    static struct opinion opinion;
+    assert_int_equal(albdv_set_validator(((struct fixture *)fixture)->mr, validate, &opinion), 0);
+}
+
+static void validator__of_a_cancelled_thread(void **state)
+{
+    struct fixture *f = *state;
+    cancelled_call(set_validator, f);
+    struct ibv_pd *pd = ibv_alloc_pd(f->context); // takes the context's lock
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    assert_int_equal(albdv_set_validator(f->mr, NULL, NULL), 0);
 }
 
 static void validator__decides(void **state)
@@ -340,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(validator__decides),
+        FIXTURE_TEST(validator__of_a_cancelled_thread),
         FIXTURE_TEST(validator__may_end_what_it_is_asked_about),
         FIXTURE_TEST(validator__takes_another_away),
         FIXTURE_TEST(validators_of_two_regions__both_decide),

@@ -3,8 +3,11 @@
 // others come and go.
 #include "fixture.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 enum { THREADS = 16, PAIRS = 32, QUEUES = 4, MESSAGES = 6000, CREDITS = 8 };
 
@@ -269,6 +272,7 @@ struct cancelled {
     struct fixture *f;
     struct ibv_qp *from, *to;
     struct ibv_cq *cq;
+    int fd;
     bool has_ended;
 };
 
@@ -319,6 +323,32 @@ static void *register_memory(void *argument)
     return NULL;
 }
 
+static void *set_things_up(void *argument)
+{
+    struct cancelled *cancelled = argument;
+    struct ibv_xrcd_init_attr init = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = cancelled->fd, .oflags = O_CREAT};
+    cancel_self();
+    struct ibv_context *context = ibv_open_device(cancelled->f->context->device);
+    struct ibv_comp_channel *channel = context ? ibv_create_comp_channel(context) : NULL;
+    struct ibv_xrcd *xrcd = channel ? ibv_open_xrcd(context, &init) : NULL;
+    assert_true(xrcd && ibv_close_xrcd(xrcd) == 0 && ibv_destroy_comp_channel(channel) == 0);
+    assert_int_equal(ibv_close_device(context), 0);
+    end_of_cancelled(cancelled);
+    return NULL;
+}
+
+static int count_descriptors(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
 static void run_cancelled(void *(*work_of)(void *), struct cancelled *cancelled)
 {
     pthread_t thread;
@@ -357,6 +387,23 @@ static void verbs__cancelled_threads_leave_the_device(void **state)
     f->cq = plain;
 }
 
+static void verbs__cancelled_threads_leave_no_lock_and_no_descriptor(void **state)
+{
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    struct cancelled cancelled = {.f = *state, .fd = fileno(file)};
+    int before = count_descriptors();
+    run_cancelled(register_memory, &cancelled);
+    assert_true(cancelled.has_ended);
+    run_cancelled(set_things_up, &cancelled);
+    assert_true(cancelled.has_ended);
+    assert_int_equal(count_descriptors(), before);
+    fclose(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +412,7 @@ int main(void)
         FIXTURE_TEST(verbs__two_queue_pairs_want_one_window),
         FIXTURE_TEST(verbs__two_threads_ask_and_move_one_queue_pair),
         FIXTURE_TEST(verbs__cancelled_threads_leave_the_device),
+        FIXTURE_TEST(verbs__cancelled_threads_leave_no_lock_and_no_descriptor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
