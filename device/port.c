@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -295,7 +296,10 @@ struct alb_socket *alb_port_path_socket(struct alb_port *port, const struct alb_
     return sender ? sender : own;
 }
 
-bool alb_port_take_front(struct alb_port *port)
+// Held while sockets are opened beside the registry's mutex: a forked child closes those that its parent has in front.
+static pthread_mutex_t front_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bool take_front(struct alb_port *port)
 {
     if (alb_port_is_front(port) || alb_slot_bind_front(port->addresses, port->address_count, port->front) != 0)
         return false;
@@ -305,6 +309,24 @@ bool alb_port_take_front(struct alb_port *port)
     }
     port->has_front = true;
     return true;
+}
+
+bool alb_port_take_front(struct alb_port *port)
+{
+    pthread_mutex_lock(&front_mutex);
+    bool is_taken = take_front(port);
+    pthread_mutex_unlock(&front_mutex);
+    return is_taken;
+}
+
+void alb_ports_before_fork(void)
+{
+    pthread_mutex_lock(&front_mutex);
+}
+
+void alb_ports_after_fork(void)
+{
+    pthread_mutex_unlock(&front_mutex);
 }
 
 // A host without 127.0.0.1 has no carrier, so that ::1 has no multicast there, and everything else.

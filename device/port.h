@@ -93,3 +93,7 @@ static inline bool alb_port_is_front(const struct alb_port *port)
 
 // Takes port 4791 on every address if it is free, also on those that the host has lost, and may get again.
 bool alb_port_take_front(struct alb_port *port);
+
+// Between the two no port takes port 4791; the second in the parent and in the child.
+void alb_ports_before_fork(void);
+void alb_ports_after_fork(void);

@@ -75,10 +75,12 @@ static void before_fork(void)
 {
     lock();
     alb_durables_before_fork();
+    alb_ports_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
+    alb_ports_after_fork();
     alb_durables_after_fork_in_parent();
     unlock();
 }
@@ -110,6 +112,7 @@ static void after_fork_in_child(void)
         registry.devices[i] = NULL;
     }
     registry.first = NULL;
+    alb_ports_after_fork();
     alb_durables_after_fork_in_child();
     unlock();
 }

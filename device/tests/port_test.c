@@ -293,6 +293,35 @@ static void alb_port_rouse__refused_by_the_kernel(void **state)
     close_context(&c);
 }
 
+static void *take_front(void *port)
+{
+    alb_port_take_front(port);
+    return NULL;
+}
+
+// What the child would find half open, it could not close.
+static void alb_port_take_front__waits_for_a_fork(void **state)
+{
+    struct alb_addr address;
+    struct alb_port owner, other;
+    pthread_t thread;
+    assert_true(alb_addr_parse("127.90.0.4", &address));
+    assert_int_equal(alb_port_open(&owner, &address, 1), 0);
+    assert_int_equal(alb_port_open(&other, &address, 1), 0);
+    assert_int_equal(other.slot, 1);
+    alb_port_close(&owner);
+    alb_ports_before_fork();
+    assert_int_equal(pthread_create(&thread, NULL, take_front, &other), 0);
+    usleep(20000);
+    struct alb_socket free_one;
+    assert_int_equal(alb_slot_bind_front(&address, 1, &free_one), 0);
+    alb_socket_close(&free_one);
+    alb_ports_after_fork();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(alb_port_is_front(&other));
+    alb_port_close(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +335,7 @@ int main(void)
         cmocka_unit_test(alb_port_nap__ends_by_a_wake_alone),
         cmocka_unit_test(alb_port_note_found__ends_a_sleep),
         cmocka_unit_test(alb_port_set_interfaces__without_descriptors),
+        cmocka_unit_test(alb_port_take_front__waits_for_a_fork),
     };
     return cmocka_run_group_tests_name("port", tests, NULL, NULL);
 }
