@@ -107,7 +107,10 @@ static int open_port(struct alb_device *device, const struct alb_device_options 
         alb_log(ALB_LOG_ERROR,
                 "%s: all %d process slots are taken: each of UDP ports %d to %d is in use on one of its addresses",
                 device->name, ALB_SLOTS, alb_slot_port(0), alb_slot_port(ALB_SLOTS - 1));
-    return error ? error : alb_port_set_interfaces(&device->port, device->ifindexes);
+    uint32_t ifindexes[ALB_DEVICE_ADDRESSES_MAX];
+    for (uint32_t i = 0; i < ALB_DEVICE_ADDRESSES_MAX; i++)
+        ifindexes[i] = device->ifindexes[i];
+    return error ? error : alb_port_set_interfaces(&device->port, ifindexes);
 }
 
 static int open_files(struct alb_device *device, const struct alb_device_options *options)

@@ -32,6 +32,11 @@ void alb_groups_add_interface(struct alb_groups *groups, const struct alb_addr *
     interfaces[(*count)++] = ifindex;
 }
 
+void alb_groups_forget_interfaces(struct alb_groups *groups)
+{
+    groups->ipv4_count = groups->ipv6_count = 0;
+}
+
 static int open_on(struct alb_joined_group *joined, uint32_t ifindex, bool is_carried, int epoll_fd)
 {
     struct alb_socket *sock = &joined->sockets[joined->socket_count];
@@ -45,37 +50,67 @@ static int open_on(struct alb_joined_group *joined, uint32_t ifindex, bool is_ca
     return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, sock->fd, &event) != 0 ? errno : 0;
 }
 
+static bool is_carried(const struct alb_groups *groups, const struct alb_addr *group)
+{
+    return !alb_addr_is_ipv4(group) && groups->carrier_interface;
+}
+
+static int open_all(const struct alb_groups *groups, struct alb_joined_group *joined, int epoll_fd)
+{
+    bool is_ipv4 = alb_addr_is_ipv4(&joined->addr);
+    const uint32_t *interfaces = is_ipv4 ? groups->interfaces_ipv4 : groups->interfaces_ipv6;
+    uint32_t count = is_ipv4 ? groups->ipv4_count : groups->ipv6_count;
+    int error = 0;
+    if (is_carried(groups, &joined->addr))
+        error = open_on(joined, groups->carrier_interface, true, epoll_fd);
+    for (uint32_t i = 0; i < count && !error; i++)
+        error = open_on(joined, interfaces[i], false, epoll_fd);
+    return error;
+}
+
 // Off the epoll instance first: a copy of the descriptor in a forked child would keep it there.
-static void close_group(struct alb_joined_group *joined, int epoll_fd)
+static void close_all(struct alb_joined_group *joined, int epoll_fd)
 {
     for (uint32_t i = 0; i < joined->socket_count; i++) {
         epoll_ctl(epoll_fd, EPOLL_CTL_DEL, joined->sockets[i].fd, NULL);
         alb_socket_close(&joined->sockets[i]);
     }
+    joined->socket_count = 0;
+}
+
+static void close_group(struct alb_joined_group *joined, int epoll_fd)
+{
+    close_all(joined, epoll_fd);
     free(joined);
 }
 
 int alb_groups_join(struct alb_groups *groups, const struct alb_addr *group, int epoll_fd)
 {
-    bool is_ipv4 = alb_addr_is_ipv4(group);
-    const uint32_t *interfaces = is_ipv4 ? groups->interfaces_ipv4 : groups->interfaces_ipv6;
-    uint32_t count = is_ipv4 ? groups->ipv4_count : groups->ipv6_count;
-    bool is_carried = !is_ipv4 && groups->carrier_interface;
-    if (count == 0 && !is_carried)
+    uint32_t count = alb_addr_is_ipv4(group) ? groups->ipv4_count : groups->ipv6_count;
+    if (count == 0 && !is_carried(groups, group))
         return ENETUNREACH;
     struct alb_joined_group *joined = groups->count < ALB_GROUPS_MAX ? calloc(1, sizeof(*joined)) : NULL;
     if (!joined)
         return ENOMEM;
     joined->addr = *group;
-    int error = is_carried ? open_on(joined, groups->carrier_interface, true, epoll_fd) : 0;
-    for (uint32_t i = 0; i < count && !error; i++)
-        error = open_on(joined, interfaces[i], false, epoll_fd);
+    int error = open_all(groups, joined, epoll_fd);
     if (error) {
         close_group(joined, epoll_fd);
         return error;
     }
     groups->joined[groups->count++] = joined;
     return 0;
+}
+
+int alb_groups_join_again(struct alb_groups *groups, int epoll_fd)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < groups->count; i++) {
+        close_all(groups->joined[i], epoll_fd);
+        int refused = open_all(groups, groups->joined[i], epoll_fd);
+        error = refused ? refused : error;
+    }
+    return error;
 }
 
 bool alb_groups_leave(struct alb_groups *groups, const struct alb_addr *group, int epoll_fd)

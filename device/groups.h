@@ -27,11 +27,16 @@ struct alb_groups {
 
 // An address of the device, and the interface that carries it.
 void alb_groups_add_interface(struct alb_groups *groups, const struct alb_addr *addr, uint32_t ifindex);
+// All of them but the one with ::1.
+void alb_groups_forget_interfaces(struct alb_groups *groups);
 
 // Begins to receive what is sent to a group; its sockets are added to an epoll instance with themselves as data.
 // ENETUNREACH: the device has no address of that family; ENOMEM, EMFILE, ENOBUFS: a limit; EPERM: IPv6 before
 // Linux 5.7.
 int alb_groups_join(struct alb_groups *groups, const struct alb_addr *group, int epoll_fd);
+// The same for all that have been joined: an interface that is made anew is a member of none. An error is that of one
+// of them, which is not heard everywhere then.
+int alb_groups_join_again(struct alb_groups *groups, int epoll_fd);
 // Returns true if it had been joined. Its sockets are gone then.
 bool alb_groups_leave(struct alb_groups *groups, const struct alb_addr *group, int epoll_fd);
 void alb_groups_leave_all(struct alb_groups *groups, int epoll_fd);

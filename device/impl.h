@@ -32,7 +32,7 @@ struct alb_device {
     _Atomic bool is_forked;
     struct alb_engine *engine;
     uint32_t mtu_bytes;
-    uint32_t ifindexes[ALB_DEVICE_ADDRESSES_MAX];
+    _Atomic uint32_t ifindexes[ALB_DEVICE_ADDRESSES_MAX]; // written by who opened, then by the thread
     struct alb_device_options options;
     void (*on_event)(void *context, const struct alb_event *event);
     void *event_context;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Attaching queue pairs to multicast groups: the engine knows the members, the port hears the groups that have some.
-#include "device/impl.h"
+#include "device/multicast.h"
+
+#include "device/address.h"
+
+#include <errno.h>
 
 // With the token.
 static int attach(struct alb_device *device, struct alb_qp *qp, const struct alb_addr *group)
@@ -47,4 +51,36 @@ void alb_device_detach_all(struct alb_device *device, struct alb_qp *qp)
     while (alb_qp_group(qp, &group))
         detach(device, qp, &group);
     alb_device_unlock(device);
+}
+
+// The interfaces that carry the addresses now. One that has lost its address keeps its index for the time.
+static int find_interfaces(const struct alb_device *device, uint32_t *ifindexes, bool *have_changed)
+{
+    *have_changed = false;
+    for (uint32_t i = 0; i < device->port.address_count; i++) {
+        struct alb_address_info info;
+        const struct alb_addr *addr = &device->port.addresses[i];
+        uint32_t before = device->ifindexes[i];
+        int error = alb_address_is_loopback(addr) ? EADDRNOTAVAIL : alb_address_find(addr, &info);
+        if (error && error != EADDRNOTAVAIL)
+            return error;
+        ifindexes[i] = error ? before : info.ifindex;
+        *have_changed |= ifindexes[i] != before;
+    }
+    return 0;
+}
+
+int alb_multicast_review(struct alb_device *device)
+{
+    uint32_t ifindexes[ALB_DEVICE_ADDRESSES_MAX];
+    bool have_changed;
+    int error = find_interfaces(device, ifindexes, &have_changed);
+    if (error || !have_changed)
+        return error;
+    alb_device_lock(device);
+    error = alb_port_change_interfaces(&device->port, ifindexes);
+    alb_device_unlock(device);
+    for (uint32_t i = 0; i < device->port.address_count && !error; i++)
+        device->ifindexes[i] = ifindexes[i];
+    return error;
 }

@@ -340,18 +340,37 @@ static int open_carrier(struct alb_port *port)
     return error == EADDRNOTAVAIL ? 0 : error;
 }
 
-int alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes)
+static void add_interfaces(struct alb_port *port, const uint32_t *ifindexes)
 {
     for (uint32_t i = 0; i < port->address_count; i++) {
         alb_groups_add_interface(&port->groups, &port->addresses[i], ifindexes[i]);
         alb_socket_set_multicast_interface(&port->own[i], ifindexes[i]);
     }
+}
+
+int alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes)
+{
+    add_interfaces(port, ifindexes);
     return port->groups.carrier_interface ? open_carrier(port) : 0;
+}
+
+// Perhaps it is one of those that go.
+static void leave_hot_group(struct alb_port *port)
+{
+    if (port->hot->is_group)
+        port->hot = &port->own[0];
+}
+
+int alb_port_change_interfaces(struct alb_port *port, const uint32_t *ifindexes)
+{
+    leave_hot_group(port);
+    alb_groups_forget_interfaces(&port->groups);
+    add_interfaces(port, ifindexes);
+    return alb_groups_join_again(&port->groups, port->epoll_fd);
 }
 
 void alb_port_leave_group(struct alb_port *port, const struct alb_addr *group)
 {
-    if (port->hot->is_group) // perhaps one of those that go
-        port->hot = &port->own[0];
+    leave_hot_group(port);
     alb_groups_leave(&port->groups, group, port->epoll_fd);
 }

@@ -82,6 +82,8 @@ struct alb_socket *alb_port_path_socket(struct alb_port *port, const struct alb_
 // Tells which interfaces carry the addresses, for multicast: ifindexes stand as the addresses do. Errors: those of
 // alb_carrier_open.
 int alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes);
+// Some are others now. Errors: those of alb_groups_join_again.
+int alb_port_change_interfaces(struct alb_port *port, const uint32_t *ifindexes);
 // Stops hearing a multicast group (alb_groups_join has begun it).
 void alb_port_leave_group(struct alb_port *port, const struct alb_addr *group);
 

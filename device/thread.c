@@ -9,6 +9,7 @@
 #include "device/cores.h"
 #include "device/drive.h"
 #include "device/memory_watch.h"
+#include "device/multicast.h"
 #include "device/nap.h"
 #include "device/spawn.h"
 
@@ -201,7 +202,8 @@ static void look_at_links(struct state *state, alb_time now)
     if (!state->had_links_news)
         return;
     bool was_up = device->was_up, is_up = was_up;
-    state->owes_look = alb_address_any_is_up(device->port.addresses, device->port.address_count, &is_up) != 0;
+    int error = alb_multicast_review(device);
+    state->owes_look = alb_address_any_is_up(device->port.addresses, device->port.address_count, &is_up) || error;
     if (is_up == was_up)
         return;
     device->was_up = is_up;

@@ -5,6 +5,7 @@
 #include "base/tests/test.h"
 #include "wire/datagram.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
 #include <string.h>
@@ -129,6 +130,30 @@ static void alb_groups_join__hears_its_own_group_only(void **state)
     close_context(&c);
 }
 
+// The kernel forgets what was joined on an interface when that is deleted.
+static void alb_groups_join_again__hears_as_before(void **state)
+{
+    struct context c;
+    const struct alb_addr local = addr_of("127.93.0.1");
+    struct ip_mreqn gone = {.imr_ifindex = (int)if_nametoindex("lo")};
+    open_context(&c);
+    join(&c, "239.93.0.7");
+    send_to(&c, "239.93.0.7", "before");
+    const struct alb_socket *sock = ready(&c);
+    expect(&c, "239.93.0.7", "before");
+    assert_int_equal(inet_pton(AF_INET, "239.93.0.7", &gone.imr_multiaddr), 1);
+    assert_int_equal(setsockopt(sock->fd, IPPROTO_IP, IP_DROP_MEMBERSHIP, &gone, sizeof(gone)), 0);
+    send_to(&c, "239.93.0.7", "unheard");
+    assert_null(ready(&c));
+    alb_groups_forget_interfaces(&c.groups);
+    alb_groups_add_interface(&c.groups, &local, if_nametoindex("lo"));
+    assert_int_equal(alb_groups_join_again(&c.groups, c.epoll_fd), 0);
+    send_to(&c, "239.93.0.7", "after");
+    expect(&c, "239.93.0.7", "after");
+    assert_null(ready(&c));
+    close_context(&c);
+}
+
 static void alb_groups_join__refusals(void **state)
 {
     struct context c;
@@ -172,9 +197,12 @@ static void alb_groups_join__without_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alb_groups_join__every_process_hears),      cmocka_unit_test(alb_groups_leave__hears_no_more),
-        cmocka_unit_test(alb_groups_join__hears_its_own_group_only), cmocka_unit_test(alb_groups_join__refusals),
+        cmocka_unit_test(alb_groups_join__every_process_hears),
+        cmocka_unit_test(alb_groups_leave__hears_no_more),
+        cmocka_unit_test(alb_groups_join__hears_its_own_group_only),
+        cmocka_unit_test(alb_groups_join__refusals),
         cmocka_unit_test(alb_groups_join__without_descriptors),
+        cmocka_unit_test(alb_groups_join_again__hears_as_before),
     };
     return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
 }
