@@ -105,6 +105,7 @@ static void after_fork_in_child(void)
         alb_port_close(&device->port);
         let_go(&device->directory.fd);
         let_go(&device->board.fd);
+        let_go(&device->cores.loadavg_fd);
         if (device->has_capture)
             let_go(&device->capture.file.fd);
         if (device->has_trace)

@@ -50,7 +50,8 @@ static void alb_device_open__in_a_forked_child(void **state)
     pid_t child = fork();
     if (child == 0) {
         struct alb_device *own = NULL;
-        bool is_right = alb_device_is_forked(device) && device->directory.fd < 0 && device->board.fd < 0;
+        bool is_right = alb_device_is_forked(device) && device->directory.fd < 0 && device->board.fd < 0 &&
+                        device->cores.loadavg_fd < 0;
         alb_device_close(device); // does nothing
         alb_port_wake(&device->port);
         is_right &= alb_device_open("roce0", options, &own) == 0 && own != device;

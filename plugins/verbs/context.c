@@ -209,13 +209,26 @@ static void close_context(struct alb_door_context *context)
     }
 }
 
+// A forked child has copies of the descriptors; it may close its context twice.
+static void let_go(struct alb_door_context *context)
+{
+    struct ibv_context *outer = &context->verbs.context;
+    if (outer->cmd_fd < 0)
+        return;
+    close(outer->cmd_fd);
+    alb_event_file_close(&context->async.file);
+    outer->cmd_fd = outer->async_fd = -1;
+}
+
 int ibv_close_device(struct ibv_context *outer)
 {
     if (!outer)
         return alb_door_refuse(EINVAL);
     struct alb_door_context *context = alb_door_context(outer);
-    if (alb_door_is_forked(context))
+    if (alb_door_is_forked(context)) {
+        let_go(context);
         return 0;
+    }
     if (alb_door_is_validating(context)) // its thread would wait for itself
         return alb_door_refuse(EDEADLK);
     int cancel = alb_cancel_off();

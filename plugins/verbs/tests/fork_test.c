@@ -163,8 +163,9 @@ static void fork__child_destroys_quietly(void **state)
     if (child == 0) {
         struct ibv_qp_init_attr init = fixture_qp_init(f, IBV_QPT_RC);
         int wrong = ibv_destroy_qp(qp) != 0 || ibv_create_qp(f->pd, &init) != NULL || errno != ENODEV ||
-                    ibv_alloc_pd(f->context) != NULL || ibv_dereg_mr(f->mr) != 0 || ibv_destroy_cq(f->cq) != 0 ||
-                    ibv_close_device(f->context) != 0;
+                    ibv_alloc_pd(f->context) != NULL || ibv_dereg_mr(f->mr) != 0 || ibv_destroy_cq(f->cq) != 0;
+        int fd = f->context->async_fd;
+        wrong |= ibv_close_device(f->context) != 0 || fcntl(fd, F_GETFD) != -1 || ibv_close_device(f->context) != 0;
         _exit(wrong);
     }
     expect_success(child);
