@@ -162,8 +162,8 @@ static int read_mapped(int fd, uintptr_t at, uintptr_t end, bool writable)
 static int check(uintptr_t at, uintptr_t end, bool writable)
 {
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0; // no /proc: as the program says
+    if (fd < 0) // where there is no /proc, as the program says
+        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : 0;
     int error = query_mapped(fd, at, end, writable);
     if (error && error != EFAULT)
         error = read_mapped(fd, at, end, writable);

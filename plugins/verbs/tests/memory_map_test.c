@@ -7,6 +7,7 @@
 #include <linux/ioctl.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
@@ -154,9 +155,22 @@ static void check_mapped__short_file_before_memory(void **state)
     close(fd);
 }
 
+// Then nothing is known of the memory.
+static void check_mapped__without_descriptors(void **state)
+{
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int error = alb_door_check_mapped(&before, sizeof(before), true);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(error, EMFILE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_mapped__without_descriptors),
         cmocka_unit_test_setup_teardown(check_mapped__access, any_kernel, was_asked),
         cmocka_unit_test_setup_teardown(check_mapped__hole, any_kernel, was_asked),
         cmocka_unit_test_setup_teardown(check_mapped__nonsense, any_kernel, was_asked),
