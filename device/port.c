@@ -10,12 +10,12 @@
 #include "device/syscalls.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,6 +82,14 @@ static void close_marks(struct alb_port *port)
     }
 }
 
+static struct alb_port_file identify(int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return (struct alb_port_file){0};
+    return (struct alb_port_file){.device = status.st_dev, .inode = status.st_ino};
+}
+
 int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint32_t count)
 {
     alb_assert(count >= 1 && count <= ALB_DEVICE_ADDRESSES_MAX);
@@ -104,6 +112,8 @@ int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint3
     if (port->slot != 0)
         open_marks(port);
     port->hot = &port->own[0];
+    port->wake_file = identify(port->wake_fd);
+    port->own_file = identify(port->own[0].fd);
     alb_links_open(&port->links);
     return 0;
 }
@@ -203,9 +213,18 @@ static void note_closed(struct alb_port *port)
                                "more: close descriptors before devices are opened");
 }
 
+static bool is_still(int fd, const struct alb_port_file *file)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return errno != EBADF;
+    return !file->inode || (status.st_dev == file->device && status.st_ino == file->inode);
+}
+
+// All eventfds may be one inode; a socket is one of its own.
 bool alb_port_is_open(const struct alb_port *port)
 {
-    return fcntl(port->wake_fd, F_GETFD) >= 0 || errno != EBADF;
+    return is_still(port->wake_fd, &port->wake_file) && is_still(port->own[0].fd, &port->own_file);
 }
 
 static struct timespec span_until(alb_time now, alb_time until)

@@ -11,6 +11,13 @@
 #include "device/slot.h"
 
 #include <stdatomic.h>
+#include <sys/types.h>
+
+// Which file it is that has a number.
+struct alb_port_file {
+    dev_t device;
+    ino_t inode; // 0: it could not be told
+};
 
 struct alb_port {
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX];
@@ -36,6 +43,7 @@ struct alb_port {
     int rouses_fd;         // an epoll instance of the program's that watches ours, or -1
     int wake_fd;           // eventfd that ends alb_port_sleep and alb_port_nap
     atomic_bool is_closed; // by the program, which has been said
+    struct alb_port_file wake_file, own_file; // wake_fd and the first of own, when they were opened
 };
 
 // Errors: those of alb_slot_claim, EMFILE and the like.
@@ -71,7 +79,7 @@ struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool 
 void alb_port_nap(struct alb_port *port, alb_time until);
 // [any thread]
 void alb_port_wake(struct alb_port *port);
-// False: the program has closed its descriptors.
+// False: the program has closed its descriptors. It may have other files by their numbers.
 bool alb_port_is_open(const struct alb_port *port);
 
 // The socket that sends from a local address by a path; *is_own_path: else it is path 0's, since that path has none.

@@ -328,8 +328,9 @@ void alb_thread_stop(struct alb_device *device)
     if (!device->has_thread || pthread_equal(device->thread, pthread_self()))
         return;
     atomic_store(&device->stops, true);
-    alb_port_wake(&device->port);
-    if (!alb_port_is_open(&device->port)) // it cannot be woken; what it sleeps on is closed for others only
+    if (alb_port_is_open(&device->port))
+        alb_port_wake(&device->port);
+    else // it cannot be woken; what it sleeps on is closed for others only
         pthread_cancel(device->thread);
     pthread_join(device->thread, NULL);
     alb_cores_fini(&device->cores);

@@ -7,6 +7,7 @@
 #include "device/tests/pair.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -325,6 +326,31 @@ static void alb_device_close__of_a_program_that_has_closed_all_descriptors(void 
     free(options);
 }
 
+static void alb_device_close__of_a_program_that_has_other_files_there(void **state)
+{
+    SKIP_UNDER_TSAN();
+    enum { FILES = 600 };
+    struct alb_device_options *options = pair_options("127.95.0.6");
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        struct alb_device *device;
+        alarm(10);
+        if (alb_device_open("roce0", options, &device))
+            _exit(1);
+        usleep(50000); // until its thread sleeps
+        close_all();
+        for (int i = 0; i < FILES; i++)
+            open("/dev/null", O_RDWR);
+        alb_device_close(device);
+        _exit(3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 3);
+    free(options);
+}
+
 // As from a signal's handler that has interrupted whoever holds the token.
 static void at_exit__does_not_wait_for_itself(void **state)
 {
@@ -391,6 +417,7 @@ int main(void)
         cmocka_unit_test(at_exit__comes_after_the_handlers_of_the_program),
         cmocka_unit_test(at_exit__of_a_program_that_has_closed_all_descriptors),
         cmocka_unit_test(alb_device_close__of_a_program_that_has_closed_all_descriptors),
+        cmocka_unit_test(alb_device_close__of_a_program_that_has_other_files_there),
         cmocka_unit_test(at_exit__does_not_wait_for_itself),
         cmocka_unit_test(at_exit__within_an_open),
     };
