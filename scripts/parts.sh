@@ -4,7 +4,19 @@
 # The caller sets $logs (a folder) and, if there is a time limit for all, $ends (seconds since 1970).
 
 : "${logs:?the caller names a folder}"
-passed=0 failed=0 skipped=() cut=()
+passed=0 failed=0 skipped=() cut=() running='' shows=''
+
+# What runs is a process group of its own (timeout makes it), which a terminal's ^C does not reach.
+stop() { # SIGNAL
+    trap '' INT TERM HUP
+    [ -z "$running" ] || kill -TERM "$running" 2>/dev/null
+    wait # timeout kills after 20 s what does not end
+    printf 'stopped\n'
+    exit $((128 + $1))
+}
+trap 'stop 2' INT
+trap 'stop 15' TERM
+trap 'stop 1' HUP
 
 # part NAME SECONDS COMMAND...: runs COMMAND for at most SECONDS. Its last line of counts is added: "N passed, N failed" or ctest's. A
 # command that fails without counting is one failure, one that succeeds without counting is one pass, one that ends with 77 has not found
@@ -25,8 +37,16 @@ part() {
     fi
     mkdir -p "$logs"
     printf '== %s\n' "$name"
-    timeout --kill-after=20 "$limit" "$@" </dev/null 2>&1 | tee "$log"
-    status=${PIPESTATUS[0]}
+    # Through a file, not a pipe: its end would wait for whatever daemon a test has left behind.
+    : >"$log"
+    timeout --kill-after=20 "$limit" "$@" </dev/null >>"$log" 2>&1 &
+    running=$!
+    tail -n +1 -s 0.1 -f --pid="$running" "$log" &
+    shows=$!
+    wait "$running"
+    status=$?
+    running=
+    wait "$shows"
     [ "$status" != 124 ] || printf '%s: not finished after %s s\n' "$name" "$limit"
     if [ "$status" = 77 ]; then
         printf '== %s: skipped, what it needs is not there\n' "$name"

@@ -23,6 +23,28 @@ result() {
     fi
 }
 
+# stopped NAME SIGNAL STATUS TO: a signal ends what the part runs, and no other part begins. TO is "" for the caller alone, "-" for its group, as by ^C.
+stopped() {
+    local pid inner status
+    logs=$work/$1 setsid env --default-signal=INT bash -c ". scripts/parts.sh
+        part a 60 bash -c 'echo \$\$ >\$0; exec sleep 50' '$work/$1.pid'; part b 9 touch '$work/$1.next'; finish" >"$work/$1.output" &
+    pid=$!
+    for ((i = 0; i < 300; i++)); do
+        [ ! -s "$work/$1.pid" ] || break
+        sleep 0.1
+    done
+    inner=$(cat "$work/$1.pid")
+    kill "-$2" -- "$4$pid"
+    wait "$pid"
+    status=$?
+    if [ "$status" = "$3" ] && ! kill -0 "$inner" 2>/dev/null && [ ! -e "$work/$1.next" ]; then
+        printf 'ok    %s\n' "$1"
+    else
+        printf 'FAIL  %s: status %s\n' "$1" "$status"
+        touch "$work/wrong"
+    fi
+}
+
 ctest_line='100% tests passed, 0 tests failed out of 5'
 slow_ctest='echo "1/3 Test #1: a ....   Passed    0.1 sec"; echo "2/3 Test #2: b ....   Passed    0.1 sec"; sleep 30'
 spoilt_ctest='echo "1/3 Test #1: a ....***Failed    0.1 sec"; sleep 30'
@@ -38,11 +60,15 @@ expect skip__needs_what_is_not_there '1 passed, 0 failed' 'part a 9 bash -c "exi
 expect skip__no_network '1 passed, 0 failed' "part a 9 python3 -c '$no_network'; part b 9 true"
 expect skip__every_row '1 passed, 0 failed' "part a 9 python3 -c '$skips'; part b 9 true"
 expect skip__does_not_fit '1 passed, 0 failed' "part a 9 true; ends=\$((\$(date +%s) + 5)); part b 9 false"
+expect own_limit__with_a_daemon_left_behind '0 passed, 1 failed' "part a 1 bash -c 'setsid sleep 60 & sleep 60'; [ \$SECONDS -lt 40 ] || failed=late"
 expect own_limit__is_a_failure '0 passed, 1 failed' 'part a 1 sleep 30'
 expect end_of_time__cuts_short '2 passed, 0 failed' "ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$slow_ctest'"
 expect end_of_time__what_had_failed_counts '0 passed, 1 failed' "ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$spoilt_ctest'"
 expect end_of_time__failed_row_counts '0 passed, 1 failed' "ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$spoilt_table'"
 expect end_of_time__of_what_hangs '0 passed, 1 failed' "ends=\$((\$(date +%s) + 6)); part a 1 sleep 30"
+stopped stop__by_interrupt INT 130 - &
+stopped stop__by_sigterm TERM 143 '' &
+stopped stop__by_hangup HUP 129 - &
 wait
 # JOBS reaches the tests, too.
 if ! make -n check JOBS=3 | grep -q 'scripts/check\.sh .* quick 3$'; then
