@@ -24,7 +24,7 @@ trap 'stop 1' HUP
 # slow on a busy machine is no failure. For the same reason one that is cut short there is named and counts what it has shown so far; but one
 # that had more than three times its SECONDS hangs, and fails. The status is 0 only if it ran and nothing failed: what needs it can follow by &&.
 part() {
-    local name=$1 seconds=$2 log=$logs/$1.log status p f left limit=$2 began=$SECONDS
+    local name=$1 seconds=$2 log=$logs/$1.log status p f left limit=$2 began=$SECONDS missed
     shift 2
     if [ -n "${ends:-}" ]; then
         left=$((ends - $(date +%s)))
@@ -53,19 +53,23 @@ part() {
         skipped+=("$name")
         return 1
     fi
+    mapfile -t missed < <(left_out "$log")
+    [ "${#missed[@]}" = 0 ] || skipped+=("${missed[@]/#/$name: }")
     read -r p f <<<"$(counted "$log")"
     if [ "$status" = 124 ] && [ -n "${ends:-}" ] && [ "$limit" -le $((3 * seconds)) ]; then
         cut+=("$name")
         read -r p f <<<"$(shown "$log")"
     elif [ "$status" != 0 ] && [ "$f" = 0 ]; then
         f=1
-    elif [ "$status" = 0 ] && [ "$((p + f))" = 0 ]; then
+    elif [ "$status" = 0 ] && [ "$((p + f + ${#missed[@]}))" = 0 ]; then
         p=1
     fi
     passed=$((passed + p)) failed=$((failed + f))
     printf -- '-- %s: %s passed, %s failed, %s of %s s\n' "$name" "$p" "$f" "$((SECONDS - began))" "$seconds"
     [ "$status" = 0 ] && [ "$f" = 0 ]
 }
+
+ctest_skipped='^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*\*\*\*Skipped '
 
 # "PASSED FAILED" by the last line of counts in LOG, "0 0" without one.
 counted() { # LOG
@@ -75,7 +79,7 @@ counted() { # LOG
     case $counts in
     ctest*)
         read -r _ f total <<<"$counts"
-        echo "$((total - f)) $f"
+        echo "$((total - f - $(grep -c -E "$ctest_skipped" "$1"))) $f" # to ctest, skipped is passed
         ;;
     *) echo "${counts:-0 0}" ;;
     esac
@@ -83,12 +87,18 @@ counted() { # LOG
 
 # "PASSED FAILED" by the single results in LOG, those of ctest and those of our tables.
 shown() { # LOG
-    echo "$(grep -c -E '^ok  |^ *[0-9]+/[0-9]+ Test .* Passed ' "$1") $(grep -c -E '^FAIL|^ *[0-9]+/[0-9]+ Test .*\*\*\*' "$1")"
+    echo "$(grep -c -E '^ok  |^ *[0-9]+/[0-9]+ Test .* Passed ' "$1")" \
+        "$(grep -v -E "$ctest_skipped" "$1" | grep -c -E '^FAIL|^ *[0-9]+/[0-9]+ Test .*\*\*\*')"
+}
+
+# What a part has left out by LOG: the names of ctest's tests, the number of a table's rows.
+left_out() { # LOG
+    sed -n -E -e '/\*\*\*Skipped /s|^ *[0-9]+/[0-9]+ Test +#[0-9]+: ([^ ]+) .*|\1|p' -e 's/^(.* failed, )?([1-9][0-9]*) skipped( .*)?$/\2 of its cases/p' "$1"
 }
 
 # The last line and the exit status.
 finish() {
-    [ "${#skipped[@]}" = 0 ] || printf 'skipped: %s\n' "${skipped[*]}"
+    [ "${#skipped[@]}" = 0 ] || printf 'skipped: %s\n' "$(printf '%s, ' "${skipped[@]}" | sed 's/, $//')"
     [ "${#cut[@]}" = 0 ] || printf 'cut short: %s\n' "${cut[*]}"
     printf '%s passed, %s failed\n' "$passed" "$failed"
     [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

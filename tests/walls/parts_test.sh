@@ -49,6 +49,7 @@ ctest_line='100% tests passed, 0 tests failed out of 5'
 slow_ctest='echo "1/3 Test #1: a ....   Passed    0.1 sec"; echo "2/3 Test #2: b ....   Passed    0.1 sec"; sleep 30'
 spoilt_ctest='echo "1/3 Test #1: a ....***Failed    0.1 sec"; sleep 30'
 spoilt_table='echo "FAIL  a row"; sleep 30'
+skipping_ctest='printf "%s\n" "1/2 Test #1: a/a ....   Passed    0.1 sec" "2/2 Test #2: a/b ....***Skipped    0.1 sec"'
 skips='import sys; sys.path.insert(0, "tests/e2e"); from harness import Count; c = Count(); c.skip("a", "not here"); c.finish()'
 no_network='import sys; sys.path.insert(0, "bench"); from flows import skip; skip("no such tool")'
 
@@ -60,6 +61,12 @@ expect skip__needs_what_is_not_there '1 passed, 0 failed' 'part a 9 bash -c "exi
 expect skip__no_network '1 passed, 0 failed' "part a 9 python3 -c '$no_network'; part b 9 true"
 expect skip__every_row '1 passed, 0 failed' "part a 9 python3 -c '$skips'; part b 9 true"
 expect skip__does_not_fit '1 passed, 0 failed' "part a 9 true; ends=\$((\$(date +%s) + 5)); part b 9 false"
+expect skip__by_ctest_is_no_pass '1 passed, 0 failed' "part a 9 bash -c '$skipping_ctest; echo \"100% tests passed, 0 tests failed out of 2\"'"
+expect skip__every_test_of_ctest '1 passed, 0 failed' "part b 9 true; part a 9 bash -c '$skipping_ctest | tail -n 1; echo \"100% tests passed, 0 tests failed out of 1\"'"
+expect skip__cut_short_is_no_failure '1 passed, 0 failed' "ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$skipping_ctest; sleep 30'"
+expect skip__is_named 'skipped: a: a/b, b: 2 of its cases, c: 62 of its cases, d' "part a 9 bash -c '$skipping_ctest; echo \"$ctest_line\"'
+    part b 9 printf '2 skipped\n3 passed, 0 failed\n'; part c 9 echo '8 passed, 0 failed, 62 skipped (tests of 44)'; part d 9 bash -c 'exit 77'
+    finish | grep ^skipped; exit"
 expect own_limit__with_a_daemon_left_behind '0 passed, 1 failed' "part a 1 bash -c 'setsid sleep 60 & sleep 60'; [ \$SECONDS -lt 40 ] || failed=late"
 expect own_limit__is_a_failure '0 passed, 1 failed' 'part a 1 sleep 30'
 expect end_of_time__cuts_short '2 passed, 0 failed' "ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$slow_ctest'"
