@@ -22,15 +22,16 @@ trap 'stop 1' HUP
 # command that fails without counting is one failure, one that succeeds without counting is one pass, one that ends with 77 has not found
 # what it needs. With $ends, a part that does not fit before it is skipped, and that is said; one that has begun has until then, since to be
 # slow on a busy machine is no failure. For the same reason one that is cut short there is named and counts what it has shown so far; but one
-# that had more than three times its SECONDS hangs, and fails. The status is 0 only if it ran and nothing failed: what needs it can follow by &&.
+# that had more than three times its SECONDS hangs, and so does one that has shown nothing for $silence seconds: it fails. So does what is not
+# run to its end though $needed names it. The status is 0 only if it ran and nothing failed: what needs it can follow by &&.
 part() {
-    local name=$1 seconds=$2 log=$logs/$1.log status p f left limit=$2 began=$SECONDS missed
+    local name=$1 seconds=$2 log=$logs/$1.log status p f left limit=$2 began=$SECONDS quiet missed
     shift 2
     if [ -n "${ends:-}" ]; then
         left=$((ends - $(date +%s)))
         if [ "$left" -lt "$seconds" ]; then
             printf '== %s: skipped, it may take %s s and %s s are left\n' "$name" "$seconds" "$left"
-            skipped+=("$name")
+            skip "$name"
             return 1
         fi
         limit=$left
@@ -45,20 +46,22 @@ part() {
     shows=$!
     wait "$running"
     status=$?
+    quiet=$(($(date +%s) - $(stat -c %Y "$log")))
     running=
     wait "$shows"
-    [ "$status" != 124 ] || printf '%s: not finished after %s s\n' "$name" "$limit"
+    [ "$status" != 124 ] || printf '%s: not finished after %s s, the last %s s without a word\n' "$name" "$limit" "$quiet"
     if [ "$status" = 77 ]; then
         printf '== %s: skipped, what it needs is not there\n' "$name"
-        skipped+=("$name")
+        skip "$name"
         return 1
     fi
     mapfile -t missed < <(left_out "$log")
     [ "${#missed[@]}" = 0 ] || skipped+=("${missed[@]/#/$name: }")
     read -r p f <<<"$(counted "$log")"
-    if [ "$status" = 124 ] && [ -n "${ends:-}" ] && [ "$limit" -le $((3 * seconds)) ]; then
+    if [ "$status" = 124 ] && [ -n "${ends:-}" ] && [ "$limit" -le $((3 * seconds)) ] && [ "$quiet" -lt "${silence:-300}" ]; then
         cut+=("$name")
         read -r p f <<<"$(shown "$log")"
+        ! is_needed "$name" || f=$((f + 1))
     elif [ "$status" != 0 ] && [ "$f" = 0 ]; then
         f=1
     elif [ "$status" = 0 ] && [ "$((p + f + ${#missed[@]}))" = 0 ]; then
@@ -67,6 +70,15 @@ part() {
     passed=$((passed + p)) failed=$((failed + f))
     printf -- '-- %s: %s passed, %s failed, %s of %s s\n' "$name" "$p" "$f" "$((SECONDS - began))" "$seconds"
     [ "$status" = 0 ] && [ "$f" = 0 ]
+}
+
+skip() { # NAME
+    skipped+=("$1")
+    ! is_needed "$1" || failed=$((failed + 1))
+}
+
+is_needed() { # NAME
+    [[ " ${needed:-} " = *" $1 "* ]]
 }
 
 ctest_skipped='^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*\*\*\*Skipped '

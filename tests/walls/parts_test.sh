@@ -48,6 +48,7 @@ stopped() {
 ctest_line='100% tests passed, 0 tests failed out of 5'
 slow_ctest='echo "1/3 Test #1: a ....   Passed    0.1 sec"; echo "2/3 Test #2: b ....   Passed    0.1 sec"; sleep 30'
 spoilt_ctest='echo "1/3 Test #1: a ....***Failed    0.1 sec"; sleep 30'
+slow_table='echo "ok    a row"; sleep 30'
 spoilt_table='echo "FAIL  a row"; sleep 30'
 skipping_ctest='printf "%s\n" "1/2 Test #1: a/a ....   Passed    0.1 sec" "2/2 Test #2: a/b ....***Skipped    0.1 sec"'
 skips='import sys; sys.path.insert(0, "tests/e2e"); from harness import Count; c = Count(); c.skip("a", "not here"); c.finish()'
@@ -68,6 +69,9 @@ expect skip__is_named 'skipped: a: a/b, b: 2 of its cases, c: 62 of its cases, d
     part b 9 printf '2 skipped\n3 passed, 0 failed\n'; part c 9 echo '8 passed, 0 failed, 62 skipped (tests of 44)'; part d 9 bash -c 'exit 77'
     finish | grep ^skipped; exit"
 expect own_limit__with_a_daemon_left_behind '0 passed, 1 failed' "part a 1 bash -c 'setsid sleep 60 & sleep 60'; [ \$SECONDS -lt 40 ] || failed=late"
+expect end_of_time__without_a_word '0 passed, 1 failed' "silence=4; ends=\$((\$(date +%s) + 6)); part a 5 sleep 30"
+expect end_of_time__of_what_is_needed '1 passed, 1 failed' "needed='b a'; ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$slow_table'"
+expect skip__of_what_is_needed '1 passed, 1 failed' "needed='b a'; part b 9 true; ends=\$((\$(date +%s) + 5)); part a 9 true"
 expect own_limit__is_a_failure '0 passed, 1 failed' 'part a 1 sleep 30'
 expect end_of_time__cuts_short '2 passed, 0 failed' "ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$slow_ctest'"
 expect end_of_time__what_had_failed_counts '0 passed, 1 failed' "ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$spoilt_ctest'"
