@@ -112,6 +112,8 @@ def raw(program, network, mode, size, wait="spin", window=None, seconds=0.5, ite
                          None, 30 + seconds)
     result = json.loads(output.splitlines()[-1])
     if mode == "latency":
+        if result["lost"]:
+            raise Failed("plain UDP lost %d messages while it was measured" % result["lost"])
         return {"half_rtt_us": result["half_rtt_us_p50"]}
     return {key: result[key] for key in ("bytes_per_s", "messages_per_s", "cpu_s_per_gb", "lost_share")}
 

@@ -40,7 +40,7 @@ struct alb_raw_header {
     uint8_t kind;
     uint8_t wants_credit; // set in the last segment of a burst, to have its arrival reported
     uint8_t reserved[2];
-    uint32_t nonce;      // of a PROBE, returned in its CREDIT
+    uint32_t nonce;      // of a PROBE, returned in its CREDIT; of a message of the ping-pong, returned in its answer
     uint64_t bytes;      // CREDIT, REPORT: UDP payload received so far
     uint64_t cpu_ns;     // REPORT: processor time of the receiver
     uint32_t recv_calls; // REPORT

@@ -12,7 +12,8 @@
 #define IDLE_NS      (20 * ALB_NS_PER_S)
 #define RECEIVED_MAX 32
 
-static void send_message(struct alb_raw_socket *s, const uint8_t *message, const struct alb_raw_options *options)
+static void send_message(struct alb_raw_socket *s, const uint8_t *message, uint32_t number,
+                         const struct alb_raw_options *options)
 {
     static struct alb_raw_burst burst;
     uint32_t offset = 0;
@@ -22,6 +23,7 @@ static void send_message(struct alb_raw_socket *s, const uint8_t *message, const
             alb_raw_burst_send(&burst, s);
             continue;
         }
+        burst.headers[burst.segment_count - 1].nonce = number;
         offset += bytes;
     } while (offset < options->message_bytes);
     alb_raw_burst_send(&burst, s);
@@ -33,18 +35,44 @@ static uint32_t message_wire_bytes(const struct alb_raw_options *o)
     return o->message_bytes + ALB_MAX(datagrams, 1u) * ALB_RAW_OVERHEAD_BYTES;
 }
 
+// What of a message has come. Its datagrams all have its number, and those of its answer have, too: an answer that
+// comes late, when another message was sent in its place, is not taken for that one's.
+struct arrival {
+    uint32_t number, bytes;
+    bool is_answer; // to this number; else another number begins another message
+    bool has_come;  // something has, be it of another number
+};
+
+static void take(struct arrival *a, const struct alb_raw_received *received, const struct alb_raw_header *header,
+                 uint32_t offset)
+{
+    a->has_come = true;
+    if (header->nonce != a->number) {
+        if (a->is_answer)
+            return;
+        a->number = header->nonce;
+        a->bytes = 0;
+    }
+    a->bytes += ALB_MIN(received->segment_bytes, received->length - offset);
+}
+
 // False when nothing came until give_up, or on FIN.
-static bool wait_message(struct alb_raw_socket *s, const struct alb_raw_options *options, uint64_t patience_ns)
+static bool wait_message(struct alb_raw_socket *s, const struct alb_raw_options *options, struct arrival *a,
+                         uint64_t patience_ns)
 {
     struct alb_raw_received received[RECEIVED_MAX];
-    uint32_t expected = message_wire_bytes(options), got = 0, empty = 0;
+    uint32_t expected = message_wire_bytes(options), empty = 0;
     alb_time start = 0;
-    while (got < expected) {
+    while (a->bytes < expected) {
         uint32_t count = alb_raw_receive(s, received, options->wait == ALB_RAW_BLOCK, 100);
         for (uint32_t i = 0; i < count; i++) {
-            if (received[i].bytes[0] == ALB_RAW_FIN)
-                return false;
-            got += received[i].length;
+            for (uint32_t at = 0; at < received[i].length; at += received[i].segment_bytes) {
+                struct alb_raw_header header;
+                memcpy(&header, received[i].bytes + at, sizeof(header));
+                if (header.kind == ALB_RAW_FIN)
+                    return false;
+                take(a, &received[i], &header, at);
+            }
         }
         // The clock is read now and then only: it would be part of every empty poll.
         if (!count && (options->wait == ALB_RAW_BLOCK || ++empty % 1024 == 0)) {
@@ -88,21 +116,24 @@ void alb_raw_pingpong_ask(const struct alb_raw_options *options)
     if (!message || !rtt_ns)
         alb_raw_die("calloc");
     alb_raw_socket_open(&s, options);
-    uint32_t lost = 0, count = 0;
-    for (uint32_t i = 0; count < options->iterations; i++) {
+    uint32_t early = 0, lost = 0, answered = 0, count = 0;
+    bool is_there = false;
+    for (uint32_t number = 1; count < options->iterations; number++) {
+        bool is_warm = answered >= WARM_UP;
+        struct arrival answer = {.number = number, .is_answer = true};
         alb_time start = alb_raw_now();
-        send_message(&s, message, options);
+        send_message(&s, message, number, options);
         // The first ones may come before the other side is there.
-        if (!wait_message(&s, options, count ? RESEND_NS : 20 * ALB_NS_PER_MS)) {
-            if (++lost > 500) {
-                errno = ETIMEDOUT;
-                alb_raw_die("no answer");
-            }
-            continue;
+        bool is_answered = wait_message(&s, options, &answer, is_there ? RESEND_NS : 20 * ALB_NS_PER_MS);
+        if (is_answered && is_warm)
+            rtt_ns[count++] = alb_raw_now() - start;
+        else if (is_answered)
+            answered++;
+        else if (++*(is_warm ? &lost : &early) > 500) {
+            errno = ETIMEDOUT;
+            alb_raw_die("no answer");
         }
-        if (count == 0 && i < WARM_UP + lost)
-            continue;
-        rtt_ns[count++] = alb_raw_now() - start;
+        is_there |= answer.has_come;
     }
     for (int i = 0; i < 3; i++)
         alb_raw_send_header(&s, &(struct alb_raw_header){.kind = ALB_RAW_FIN});
@@ -118,7 +149,10 @@ void alb_raw_pingpong_answer(const struct alb_raw_options *options)
     if (!message)
         alb_raw_die("calloc");
     alb_raw_socket_open(&s, options);
-    while (wait_message(&s, options, IDLE_NS))
-        send_message(&s, message, options);
+    struct arrival question = {0};
+    while (wait_message(&s, options, &question, IDLE_NS)) {
+        send_message(&s, message, question.number, options);
+        question.bytes = 0;
+    }
     free(message);
 }
