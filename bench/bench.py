@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -306,7 +305,6 @@ def run_sim(arguments, say):
 
 def main():
     arguments = parse_arguments()
-    signal.signal(signal.SIGINT, lambda number, frame: sys.exit(130))
     found, missing = networks() if arguments.section in (None, "perftest", "csa") else ([], [])
     bench = Bench(arguments)
     load = os.getloadavg()[0]

@@ -42,7 +42,11 @@ def measured(command, folder):
     """(what it printed, processor seconds, bytes of memory at most)."""
     with tempfile.TemporaryFile("w+", dir=folder) as output:
         program = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder)
-        _, status, usage = os.wait4(program.pid, 0)
+        try:
+            _, status, usage = os.wait4(program.pid, 0)
+        except SystemExit:  # by a signal
+            program.kill()
+            raise
         program.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         text = output.read()

@@ -11,8 +11,10 @@ import argparse
 import concurrent.futures
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
@@ -31,15 +33,33 @@ def keys(path):
     return found
 
 
+running, starting = set(), threading.Lock()
+
+
+def on_signal(number, frame):
+    """At once: to leave main() would wait for all the scenarios that are still to be run."""
+    starting.acquire()  # for good: no other one begins
+    for process in running:
+        process.kill()
+    os._exit(128 + number)
+
+
 def run(albedo, path, limit):
     begun = time.monotonic()
     command = [albedo, "sim", "--check", "--quiet", str(path)]
+    with starting:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                   universal_newlines=True)
+        running.add(process)
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit, check=False,
-                              stdin=subprocess.DEVNULL, universal_newlines=True)
-        status, output = done.returncode, done.stdout
+        output, _ = process.communicate(timeout=limit)
+        status = process.returncode
     except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
         status, output = 1, "FAIL took more than %d s" % limit
+    with starting:
+        running.discard(process)
     return path, status, output.splitlines(), time.monotonic() - begun
 
 
@@ -52,6 +72,9 @@ def main():
     parser.add_argument("--table")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, on_signal)
     albedo = os.path.join(arguments.build, "bin", "albedo")
     paths = [p for p in sorted((TOP / "scenarios").iterdir()) if p.is_file()]
     if arguments.names:

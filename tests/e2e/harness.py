@@ -39,15 +39,22 @@ class Process:
     """A program running in a place, its output in a file, itself in a process group of its own."""
 
     everyone = set()
+    is_starting, signalled = False, None  # a signal meanwhile waits until the process is among everyone
 
     def __init__(self, argv, environment=None):
         self.argv = argv
         self.output_file = tempfile.TemporaryFile()
         self.started = time.monotonic()
-        self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.output_file, stderr=subprocess.STDOUT,
-                                      start_new_session=True, env=environment)
-        self.pid = self.popen.pid
-        Process.everyone.add(self)
+        Process.is_starting = True
+        try:
+            self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.output_file, stderr=subprocess.STDOUT,
+                                          start_new_session=True, env=environment)
+            self.pid = self.popen.pid
+            Process.everyone.add(self)
+        finally:
+            Process.is_starting = False
+            if Process.signalled:
+                on_signal(Process.signalled, None)
 
     def poll(self):
         return self.popen.poll()
@@ -109,10 +116,18 @@ def end_everyone():
 
 
 def on_signal(number, frame):
+    """What was started is in sessions of its own: no signal to this process ends it but by end_everyone()."""
+    if Process.is_starting:
+        Process.signalled = number
+        return
+    for other in ENDING:
+        signal.signal(other, lambda number, frame: None)
     sys.exit(128 + number)
 
 
-signal.signal(signal.SIGTERM, on_signal)
+ENDING = [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+for ending in ENDING:
+    signal.signal(ending, on_signal)
 
 ports_given = set()
 
