@@ -102,6 +102,18 @@ def parse_perftest(output, size):
 
 
 def raw(program, network, mode, size, wait="spin", window=None, seconds=0.5, iterations=5000, gso=True):
+    if mode != "latency":
+        result = run_raw(program, network, mode, size, wait, window, seconds, iterations, gso)
+        return {key: result[key] for key in ("bytes_per_s", "messages_per_s", "cpu_s_per_gb", "lost_share")}
+    for _ in range(3):  # one side may have stood still for a second
+        result = run_raw(program, network, mode, size, wait, window, seconds, iterations, gso)
+        if not result["lost"]:
+            return {"half_rtt_us": result["half_rtt_us_p50"]}
+    raise Failed("plain UDP lost messages while it was measured: %d of %d" % (result["lost"], iterations))
+
+
+def run_raw(program, network, mode, size, wait, window, seconds, iterations, gso):
+    """What it printed."""
     here, there = network.places
     port = str(free_port())
     options = ["--mode", mode, "--port", port, "--size", str(size), "--payload", str(network.payload), "--wait", wait]
@@ -110,12 +122,7 @@ def raw(program, network, mode, size, wait="spin", window=None, seconds=0.5, ite
     output, _ = run_pair(here.enter + [program, "--role", "receive", "--local", here.ipv4, *options],
                          there.enter + [program, "--role", "send", "--local", there.ipv4, "--peer", here.ipv4, *options],
                          None, 30 + seconds)
-    result = json.loads(output.splitlines()[-1])
-    if mode == "latency":
-        if result["lost"]:
-            raise Failed("plain UDP lost %d messages while it was measured" % result["lost"])
-        return {"half_rtt_us": result["half_rtt_us_p50"]}
-    return {key: result[key] for key in ("bytes_per_s", "messages_per_s", "cpu_s_per_gb", "lost_share")}
+    return json.loads(output.splitlines()[-1])
 
 
 WINDOWS = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20]
