@@ -210,11 +210,34 @@ def parse_arguments():
     if arguments.repeat < 1:
         parser.error("--repeat must be 1 or more")
     arguments.json = arguments.json or os.path.join(arguments.build, "bench.jsonl")
+    arguments.has_case = False
     return arguments
 
 
+class Lines:
+    """The file of JSON lines. The last run's stays until this one is whole; this one's lines, if it is not, are in FILE.new."""
+
+    def __init__(self, path):
+        self.path = os.path.realpath(path)
+        self.is_whole = os.path.exists(self.path) and not os.path.isfile(self.path)  # a pipe, /dev/null
+        self.written = self.path if self.is_whole else self.path + ".new"
+        try:
+            self.file = open(self.written, "w")
+        except OSError as error:
+            sys.exit("bench.py: %s: %s" % (self.written, error.strerror))
+
+    def end(self, keep):
+        self.file.close()
+        if not self.is_whole and keep:
+            os.replace(self.written, self.path)
+        elif not self.is_whole:
+            os.remove(self.written)
+
+
 def wanted(arguments, name):
-    return not arguments.case or any(text in name for text in arguments.case)
+    is_wanted = not arguments.case or any(text in name for text in arguments.case)
+    arguments.has_case |= is_wanted
+    return is_wanted
 
 
 def run_perftest(bench, found, arguments, say):
@@ -308,27 +331,30 @@ def main():
     found, missing = networks() if arguments.section in (None, "perftest", "csa") else ([], [])
     bench = Bench(arguments)
     load = os.getloadavg()[0]
-    with open(os.devnull if arguments.list else arguments.json, "w") as file:  # a list leaves the last run's figures there
+    lines = Lines(os.devnull if arguments.list else arguments.json)
 
-        def say(line):
-            for out in (file, sys.stdout):
-                print(json.dumps(line), file=out, flush=True)
+    def say(line):
+        for out in (lines.file, sys.stdout):
+            print(json.dumps(line), file=out, flush=True)
 
-        if not arguments.list:
-            say({"environment": environment()})
-        section = arguments.section
-        rows = run_perftest(bench, found, arguments, say) if section in (None, "perftest") else []
-        csa_rows, reasons = run_csa(found, arguments, say) if section in (None, "csa") and not arguments.raw_only else ([], [])
-        missing += reasons
-        is_wanted = section in (None, "reflect") and not arguments.raw_only
-        reflect_rows, reasons = run_reflect(arguments, say) if is_wanted else ([], [])
-        missing += reasons
-        stack_rows, reasons = run_stacks(arguments, say) if section in (None, "stacks") else ([], [])
-        missing += reasons
-        is_wanted = section in (None, "sim") and not arguments.raw_only
-        sim_rows, sim_beside = run_sim(arguments, say) if is_wanted else ([], None)
-        for reason in missing:
-            say({"skipped": reason})
+    if not arguments.list:
+        say({"environment": environment()})
+    section = arguments.section
+    rows = run_perftest(bench, found, arguments, say) if section in (None, "perftest") else []
+    csa_rows, reasons = run_csa(found, arguments, say) if section in (None, "csa") and not arguments.raw_only else ([], [])
+    missing += reasons
+    is_wanted = section in (None, "reflect") and not arguments.raw_only
+    reflect_rows, reasons = run_reflect(arguments, say) if is_wanted else ([], [])
+    missing += reasons
+    stack_rows, reasons = run_stacks(arguments, say) if section in (None, "stacks") else ([], [])
+    missing += reasons
+    is_wanted = section in (None, "sim") and not arguments.raw_only
+    sim_rows, sim_beside = run_sim(arguments, say) if is_wanted else ([], None)
+    for reason in missing:
+        say({"skipped": reason})
+    lines.end(arguments.has_case)
+    if not arguments.has_case:
+        sys.exit("bench.py: no case matches %s (--list prints them)" % " or ".join(arguments.case or [arguments.section]))
     if arguments.list:
         return
     if rows:
