@@ -109,14 +109,15 @@ class Bench:
     def run(self, network, case):
         row = {"network": network.name, "case": case.name, "program": " ".join([case.program, *case.options]),
                "message_bytes": case.size, "datagram_payload_bytes": network.payload, "figure": case.figure}
-        rounds = {}
+        rounds, contestant = {}, "raw"
         try:
             contestants = self.contestants(network, case)
             for _ in range(self.repeat):
                 for name, measure in contestants.items():
+                    contestant = name
                     rounds.setdefault(name, []).append(measure()[case.figure])
         except Failed as failure:
-            row["error"] = str(failure)
+            row["error"] = "%s: %s" % (contestant, failure)
             return row
         for name, values in rounds.items():
             row[name.replace("-", "_")] = {"median": statistics.median(values), "least": min(values), "most": max(values)}
@@ -224,7 +225,7 @@ class Lines:
         try:
             self.file = open(self.written, "w")
         except OSError as error:
-            sys.exit("bench.py: %s: %s" % (self.written, error.strerror))
+            sys.exit("bench.py: %s: %s" % (path, error.strerror))
 
     def end(self, keep):
         self.file.close()
@@ -241,8 +242,8 @@ def wanted(arguments, name):
 
 
 def run_perftest(bench, found, arguments, say):
-    """The cases of all networks; their rows."""
-    rows = []
+    """The cases of all networks: (rows, reasons why some are missing)."""
+    rows, lacking = [], set()
     for make in found:
         network = make()
         for case in cases_for(network, arguments.quick):
@@ -251,10 +252,12 @@ def run_perftest(bench, found, arguments, say):
                 continue
             if arguments.list:
                 print(name)
-                continue
-            rows.append(bench.run(network, case))
-            say(rows[-1])
-    return rows
+            elif not arguments.raw_only and not shutil.which(case.program):
+                lacking.add(case.program)
+            else:
+                rows.append(bench.run(network, case))
+                say(rows[-1])
+    return rows, ["perftest: %s is missing (scripts/setup.sh bench)" % program for program in sorted(lacking)]
 
 
 def run_csa(found, arguments, say):
@@ -340,7 +343,8 @@ def main():
     if not arguments.list:
         say({"environment": environment()})
     section = arguments.section
-    rows = run_perftest(bench, found, arguments, say) if section in (None, "perftest") else []
+    rows, reasons = run_perftest(bench, found, arguments, say) if section in (None, "perftest") else ([], [])
+    missing += reasons
     csa_rows, reasons = run_csa(found, arguments, say) if section in (None, "csa") and not arguments.raw_only else ([], [])
     missing += reasons
     is_wanted = section in (None, "reflect") and not arguments.raw_only

@@ -7,6 +7,7 @@ Keys: bytes_per_s, messages_per_s, half_rtt_us, cpu_s_per_gb (user and system ti
 import json
 import os
 import re
+import shutil
 import sys
 import time
 
@@ -84,6 +85,8 @@ def perftest_cpu(albedo, network, program, size, options, seconds, iterations=No
 
 def run_perftest(albedo, network, program, size, options):
     """The numbers of the result line, and the processor time of both sides."""
+    if not shutil.which(program):
+        raise Failed("%s is not installed (scripts/setup.sh bench)" % program)
     here, there = network.places
     port = free_port()
     argv = [program, "-d", albedo.device, "-x", "0", "-F", "-p", str(port), "-s", str(size), *options]
