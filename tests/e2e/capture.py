@@ -5,7 +5,6 @@ is right by a computation that shares no code with the device."""
 
 import argparse
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import (DEVICES, TOP, Albedo, Claims, Count, Place, describe, free_port, own_loopback, with_retries, reason,  # noqa: E402
+from harness import (DEVICES, TOP, Albedo, Claims, Count, Place, describe, free_port, need, own_loopback, with_retries, reason,  # noqa: E402
                      wait_pair)
 
 RUNS = [
@@ -196,8 +195,7 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--device", default="roce0", choices=DEVICES, help="device (default: roce0)")
     arguments = parser.parse_args()
-    if not shutil.which("tshark"):
-        sys.exit("tshark is missing (scripts/setup.sh check)")
+    need("tshark")
     count, albedo = Count(), Albedo(arguments.build, device=arguments.device)
     for name, argv in RUNS:
         with tempfile.TemporaryDirectory() as folder:

@@ -254,6 +254,14 @@ def wait_for(condition, seconds):
 SKIPPED = 77  # exit status of what has not found what it needs (scripts/parts.sh)
 
 
+def need(*programs):
+    """Ends the test as skipped where one of them is not installed."""
+    for program in programs:
+        if not shutil.which(program):
+            print("skip: %s is not installed (scripts/setup.sh check)" % program)
+            sys.exit(SKIPPED)
+
+
 class Count:
     """Counts results; finish() prints the line that scripts/check.sh reads and ends the program."""
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import TOP, Albedo, Count, describe, devices_of, own_loopback  # noqa: E402
+from harness import TOP, Albedo, Count, describe, devices_of, need, own_loopback  # noqa: E402
 
 RIGHT = None
 # Name, flags of the compiler, what stands before the program, argument, what is to be reported.
@@ -62,6 +62,7 @@ def main():
     parser.add_argument("--build", default="build", help="build folder (default: %(default)s)")
     parser.add_argument("--device", default="all", choices=["roce0", "albedo0", "all"])
     arguments = parser.parse_args()
+    need("cc", "setarch")
     count, place, build = Count(), own_loopback(), os.path.abspath(arguments.build)
     with tempfile.TemporaryDirectory(prefix="albedo-instrumented-") as folder:
         programs = {}

@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from capture import icrc_is_right, packets, tshark  # noqa: E402
-from harness import DEVICES, Albedo, Count, Place, describe, free_port, namespaces  # noqa: E402
+from harness import DEVICES, Albedo, Count, Place, describe, free_port, namespaces, need  # noqa: E402
 
 MESSAGES = 10  # what mckey sends by default; few, since losses are not repaired
 JOINED = "joined dgid"
@@ -117,6 +117,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="the short subset that make check runs")
     parser.add_argument("--faults", metavar="SPEC", help="faults of every process, as albedo run --faults takes them")
     arguments = parser.parse_args()
+    need("mckey", "ib_send_lat", "stdbuf", "tshark")
     count = Count()
     albedo = Albedo(arguments.build, ["--faults", arguments.faults] if arguments.faults else [], arguments.device)
     run_in(count, albedo, "loopback", Place("loopback"), Place("loopback"), arguments)

@@ -5,6 +5,7 @@
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,9 @@ def main():
     build = os.path.abspath(parser.parse_args().build)
     count = Count()
     for title, block in recipes():
+        if "unshare" in block and not shutil.which("unshare"):
+            count.skip(title, "unshare is not installed (scripts/setup.sh check)")
+            continue
         if "unshare" in block and subprocess.run(["unshare", "-Urn", "true"], stderr=subprocess.DEVNULL).returncode != 0:
             count.skip(title, "unshare -Urn: not permitted here")
             continue

@@ -68,6 +68,10 @@ expect skip__cut_short_is_no_failure '1 passed, 0 failed' "ends=\$((\$(date +%s)
 expect skip__is_named 'skipped: a: a/b, b: 2 of its cases, c: 62 of its cases, d' "part a 9 bash -c '$skipping_ctest; echo \"$ctest_line\"'
     part b 9 printf '2 skipped\n3 passed, 0 failed\n'; part c 9 echo '8 passed, 0 failed, 62 skipped (tests of 44)'; part d 9 bash -c 'exit 77'
     finish | grep ^skipped; exit"
+python=$(python3 -c 'import sys; print(sys.executable)')
+for test in multicast instrumented capture; do
+    expect "skip__${test}_without_programs" '1 passed, 0 failed' "part b 9 true; part a 9 env PATH=/nowhere $python tests/e2e/$test.py"
+done
 expect own_limit__with_a_daemon_left_behind '0 passed, 1 failed' "part a 1 bash -c 'setsid sleep 60 & sleep 60'; [ \$SECONDS -lt 40 ] || failed=late"
 expect end_of_time__without_a_word '0 passed, 1 failed' "silence=4; ends=\$((\$(date +%s) + 6)); part a 5 sleep 30"
 expect end_of_time__of_what_is_needed '1 passed, 1 failed' "needed='b a'; ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$slow_table'"
