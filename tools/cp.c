@@ -176,7 +176,8 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
         result = connect_to(copy, &link);
         if (result != FILES_OK) {
             if (result == FILES_LOST && is_first && copy->options->retry_seconds > 0)
-                fprintf(stderr, "albedo cp: %s; trying for %u seconds\n", copy->why, copy->options->retry_seconds);
+                fprintf(stderr, "albedo cp: %s; trying for %u second%s\n", copy->why, copy->options->retry_seconds,
+                        copy->options->retry_seconds == 1 ? "" : "s");
             continue;
         }
         result = is_put ? put(copy, &link, fd) : get(copy, &link, fd);
