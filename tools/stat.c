@@ -53,7 +53,7 @@ static void print_dropped(const char *indent, enum alb_drop reason, uint64_t cou
 {
     char name[64];
     snprintf(name, sizeof(name), "dropped %s", alb_drop_name(reason));
-    print_counter(indent, name, count, "thrown away", show_zeros);
+    print_counter(indent, name, count, alb_drop_text(reason), show_zeros);
 }
 
 static void print_qp(const struct alb_qp_stats *qp, bool show_zeros)

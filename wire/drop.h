@@ -50,3 +50,5 @@ enum alb_drop {
 
 // The name used in statistics and traces, such as "bad_icrc". Never NULL; "invalid" for a value outside the enum.
 const char *alb_drop_name(enum alb_drop drop);
+// A phrase that says what it means. Likewise.
+const char *alb_drop_text(enum alb_drop drop);

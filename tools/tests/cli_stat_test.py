@@ -69,7 +69,9 @@ class Stat(unittest.TestCase):
                 status, out, err = albedo("stat", str(watcher.pid))
                 self.assertEqual(status, 0, err)
                 self.assertIn("roce0 of ibv_asyncwatch (process %d)" % watcher.pid, out)
-                self.assertIn("sent_pkts", albedo("stat", "--all", str(watcher.pid))[1])
+                everything = albedo("stat", "--all", str(watcher.pid))[1]
+                self.assertIn("sent_pkts", everything)
+                self.assertRegex(everything, "dropped bad_icrc +0  the invariant CRC does not match")
                 status, out, err = albedo("stat", "--json", str(watcher.pid))
                 device, = json.loads(out)["devices"]
                 self.assertEqual((device["pid"], device["device"]), (watcher.pid, "roce0"))

@@ -20,10 +20,22 @@ static void drop_name__is_there_and_unlike_the_others(void **state)
     assert_string_equal(alb_drop_name(ALB_DROP_COUNT), "invalid");
 }
 
+static void drop_text__is_there_and_unlike_the_others(void **state)
+{
+    for (int drop = 0; drop < ALB_DROP_COUNT; drop++) {
+        const char *text = alb_drop_text((enum alb_drop)drop);
+        assert_non_null(text);
+        for (int other = 0; other < drop; other++)
+            assert_string_not_equal(text, alb_drop_text((enum alb_drop)other));
+    }
+    assert_string_equal(alb_drop_text(ALB_DROP_COUNT), "invalid");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drop_name__is_there_and_unlike_the_others),
+        cmocka_unit_test(drop_text__is_there_and_unlike_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
