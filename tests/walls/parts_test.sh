@@ -5,7 +5,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'kill "$(cat "$work/daemon")"; rm -rf "$work"' EXIT
 
 # expect NAME LAST SCRIPT: SCRIPT, which follows parts.sh, must end with the line LAST. All run at once: some wait for the end of their time.
 expect() {
@@ -72,7 +72,7 @@ python=$(python3 -c 'import sys; print(sys.executable)')
 for test in multicast instrumented capture; do
     expect "skip__${test}_without_programs" '1 passed, 0 failed' "part b 9 true; part a 9 env PATH=/nowhere $python tests/e2e/$test.py"
 done
-expect own_limit__with_a_daemon_left_behind '0 passed, 1 failed' "part a 1 bash -c 'setsid sleep 60 & sleep 60'; [ \$SECONDS -lt 40 ] || failed=late"
+expect own_limit__with_a_daemon_left_behind '0 passed, 1 failed' "part a 1 bash -c 'setsid sleep 60 & echo \$! >$work/daemon; sleep 60'; [ \$SECONDS -lt 40 ] || failed=late"
 expect end_of_time__without_a_word '0 passed, 1 failed' "silence=3; ends=\$((\$(date +%s) + 6)); part a 3 sleep 30"
 expect end_of_time__of_what_is_needed '1 passed, 1 failed' "needed='b a'; ends=\$((\$(date +%s) + 2)); part a 1 bash -c '$slow_table'"
 expect skip__of_what_is_needed '1 passed, 1 failed' "needed='b a'; part b 9 true; ends=\$((\$(date +%s) + 5)); part a 9 true"
