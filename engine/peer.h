@@ -17,6 +17,7 @@ struct alb_peer {
     uint32_t refs; // queue pairs connected to it
     uint64_t inflight_bytes;
     uint64_t unasked_bytes; // of them: nobody has asked for their acknowledgement yet
+    uint32_t unasked_qps;   // queue pairs that sent them
     struct alb_congestion congestion;
     struct alb_list waiting; // sources that the window holds back
     struct alb_list link;    // in its bucket

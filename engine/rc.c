@@ -140,6 +140,7 @@ static void move_to_peer(struct alb_rc *rc, struct alb_peer *peer)
     struct alb_qp *qp = rc->qp;
     if (qp->peer) {
         qp->peer->unasked_bytes -= rc->unasked_bytes;
+        qp->peer->unasked_qps -= rc->unasked_bytes > 0;
         alb_peer_release(qp->engine, qp->peer, rc->inflight_bytes);
         alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
     }
@@ -147,6 +148,7 @@ static void move_to_peer(struct alb_rc *rc, struct alb_peer *peer)
     qp->peer = peer;
     alb_peer_charge(peer, rc->inflight_bytes);
     peer->unasked_bytes += rc->unasked_bytes;
+    peer->unasked_qps += rc->unasked_bytes > 0;
 }
 
 static void destroy(struct alb_qp *qp)

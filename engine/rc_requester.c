@@ -152,28 +152,25 @@ static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_
         alb_rc_watch(rc);
 }
 
-static void note_unasked(struct alb_rc *rc, uint32_t bytes)
+static void set_unasked(struct alb_rc *rc, uint32_t bytes)
 {
-    rc->unasked_bytes += bytes;
-    rc->qp->peer->unasked_bytes += bytes;
-}
-
-static void forget_unasked(struct alb_rc *rc, uint32_t bytes)
-{
-    rc->unasked_bytes -= bytes;
-    if (rc->qp->peer)
-        rc->qp->peer->unasked_bytes -= bytes;
+    struct alb_peer *peer = rc->qp->peer;
+    if (peer) {
+        peer->unasked_bytes = peer->unasked_bytes - rc->unasked_bytes + bytes;
+        peer->unasked_qps = peer->unasked_qps - (rc->unasked_bytes > 0) + (bytes > 0);
+    }
+    rc->unasked_bytes = bytes;
 }
 
 void alb_rc_note_asked(struct alb_rc *rc)
 {
-    forget_unasked(rc, rc->unasked_bytes);
+    set_unasked(rc, 0);
 }
 
 void alb_rc_trim_unasked(struct alb_rc *rc)
 {
     if (rc->unasked_bytes > rc->inflight_bytes)
-        forget_unasked(rc, rc->unasked_bytes - rc->inflight_bytes);
+        set_unasked(rc, rc->inflight_bytes);
 }
 
 // True if a packet of the next request surely follows: then the end of this one need not ask for an acknowledgement,
@@ -199,13 +196,24 @@ static bool closes_window(const struct alb_peer *peer, uint32_t cost_bytes)
            peer->congestion.window_bytes;
 }
 
+// Those that share a window share the quarter of it, too, that may be in flight without a question: what none asks
+// about leaves no room for what is acknowledged.
+static bool has_its_share_unasked(const struct alb_rc *rc)
+{
+    const struct alb_peer *peer = rc->qp->peer;
+    return (uint64_t)rc->unasked_bytes * peer->unasked_qps >= peer->congestion.window_bytes / 4;
+}
+
 // An acknowledgement is asked for at the end of what there is to send, four times a window, and when the window closes.
-static bool asks_for_ack(struct alb_rc *rc, const struct alb_send_wqe *wqe, bool is_last, uint32_t cost_bytes)
+// Who has had his share asks when his turn ends: until then he goes on, and an acknowledgement costs as much as data
+// (LESSONS 5).
+static bool asks_for_ack(struct alb_rc *rc, const struct alb_send_wqe *wqe, bool is_last, bool ends_turn,
+                         uint32_t cost_bytes)
 {
     struct alb_peer *peer = rc->qp->peer;
-    note_unasked(rc, cost_bytes);
-    if (rc->unasked_bytes < peer->congestion.window_bytes / 4 && !closes_window(peer, cost_bytes) &&
-        !(is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(rc))))
+    set_unasked(rc, rc->unasked_bytes + cost_bytes);
+    if (rc->unasked_bytes < peer->congestion.window_bytes / 4 && !(ends_turn && has_its_share_unasked(rc)) &&
+        !closes_window(peer, cost_bytes) && !(is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(rc))))
         return false;
     alb_rc_note_asked(rc);
     return true;
@@ -222,7 +230,7 @@ static void fail_begun(struct alb_rc *rc, struct alb_send_wqe *wqe, alb_time now
 }
 
 static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
-                                       alb_time now)
+                                       bool ends_turn, alb_time now)
 {
     struct alb_qp *qp = rc->qp;
     uint32_t mtu = qp->attr.path_mtu_bytes;
@@ -233,7 +241,7 @@ static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *w
         return ALB_BUILD_IDLE;
     if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
         return ALB_BUILD_FULL;
-    bool ackreq = asks_for_ack(rc, wqe, k == wqe->packets - 1, cost);
+    bool ackreq = asks_for_ack(rc, wqe, k == wqe->packets - 1, ends_turn, cost);
     if (!alb_rc_begin_usual(rc, wqe, builder, ackreq)) {
         struct alb_roce roce;
         alb_segmenter_header(qp, wqe, rc->opcode_base, k, &roce);
@@ -270,7 +278,7 @@ static uint32_t repeat_middle(struct alb_rc *rc, const struct alb_send_wqe *wqe,
         uint8_t *header = alb_tx_repeat(builder, bytes + (size_t)count * mtu);
         if (!header)
             break;
-        alb_bth_number(header, rc->next, asks_for_ack(rc, wqe, false, cost));
+        alb_bth_number(header, rc->next, asks_for_ack(rc, wqe, false, count + 1 == packets_max, cost));
         note_sent(rc, wqe, mtu, 1, cost, now);
     }
     return count;
@@ -415,7 +423,7 @@ static enum alb_build_result send_some(struct alb_rc *rc, struct alb_tx_builder 
     default:
         break;
     }
-    enum alb_build_result result = send_data(rc, wqe, builder, now);
+    enum alb_build_result result = send_data(rc, wqe, builder, packets_max == 1, now);
     if (result == ALB_BUILD_MORE)
         *count += repeat_middle(rc, wqe, builder, packets_max - 1, now);
     return result;

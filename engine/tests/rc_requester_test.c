@@ -547,6 +547,28 @@ static void requester__many_share_a_window_that_shrinks(void **state)
     assert_int_equal(many[0][0]->peer->unasked_bytes, 0);
 }
 
+// What nobody asks about is not acknowledged: all together leave most of the window to what is.
+static void requester__many_share_what_of_a_window_needs_no_question(void **state)
+{
+    struct pair_qps *c = *state;
+    struct alb_qp *many[16][2];
+    for (int i = 0; i < 16; i++) {
+        connect_large_queues(c, many[i], NULL);
+        assert_int_equal(pair_ask(c->pair, many[i][0], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, 200 * MTU), 0);
+    }
+    const struct alb_peer *peer = many[0][0]->peer;
+    while (pair_send(c->pair, 0) > 0) {
+        assert_true(peer->unasked_bytes <= peer->congestion.window_bytes / 2);
+        pair_deliver_all(c->pair, 0);
+        pair_send(c->pair, 1);
+        pair_deliver_all(c->pair, 1);
+    }
+    for (int i = 0; i < 16; i++)
+        pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(peer->unasked_bytes, 0);
+    assert_int_equal(peer->unasked_qps, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -574,6 +596,7 @@ int main(void)
         PAIR_RC_TEST(requester__a_key_that_goes_before_its_request_goes_again),
         PAIR_RC_TEST(requester__many_share_a_window_and_none_is_stuck),
         PAIR_RC_TEST(requester__many_share_a_window_that_shrinks),
+        PAIR_RC_TEST(requester__many_share_what_of_a_window_needs_no_question),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
