@@ -108,8 +108,11 @@ void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_to
 
 static alb_sim_time time_of(uint64_t bytes, uint64_t bits_per_s)
 {
-    return (alb_sim_time)((unsigned __int128)bytes * 8 * ALB_SIM_S(1) / bits_per_s);
+    return alb_sim_until_end((unsigned __int128)bytes * 8 * ALB_SIM_S(1) / bits_per_s);
 }
+
+// Of many packets it may lie far beyond the end of time.
+typedef unsigned __int128 long_time;
 
 // What packets take on a way: of full ones and of a shorter last one, by cable.
 struct way {
@@ -120,9 +123,9 @@ struct way {
     uint64_t narrowest; // of ways that differ: the least that all of them together carry at any hop; 0: they don't
 };
 
-static alb_sim_time sum(const alb_sim_time *times, uint32_t from, uint32_t to)
+static long_time sum(const alb_sim_time *times, uint32_t from, uint32_t to)
 {
-    alb_sim_time time = 0;
+    long_time time = 0;
     for (uint32_t i = from; i < to; i++)
         time += times[i];
     return time;
@@ -132,27 +135,28 @@ static alb_sim_time sum(const alb_sim_time *times, uint32_t from, uint32_t to)
 // fast as the slowest of these so far sends, and the short one waits for them at each. Behind a fork they share the
 // cables that lie abreast, as evenly as their number lets them, and the short one may overtake; by the last cable all
 // of them go.
-static alb_sim_time ideal_of_many(const struct way *way, uint64_t packets)
+static long_time ideal_of_many(const struct way *way, uint64_t packets)
 {
     const uint64_t more = packets - 2; // full ones behind the first
-    alb_sim_time slowest = 0, first = 0, last = 0;
+    long_time slowest = 0, first = 0, last = 0;
     for (uint32_t i = 0; i < way->common; i++) {
-        slowest = ALB_MAX(slowest, way->full[i]);
+        slowest = ALB_MAX(slowest, (long_time)way->full[i]);
         first += way->full[i];
         last = ALB_MAX(last, first + more * slowest) + way->last[i];
     }
-    const alb_sim_time full = sum(way->full, 0, way->count);
-    alb_sim_time ideal = ALB_MAX(full + more * slowest, last + sum(way->last, way->common, way->count));
+    const long_time full = sum(way->full, 0, way->count);
+    long_time ideal = ALB_MAX(full + more * slowest, last + sum(way->last, way->common, way->count));
     if (way->narrowest) {
         uint64_t bytes = (packets - 1) * way->full_bytes + way->last_bytes;
         ideal = ALB_MAX(ideal, first + time_of(bytes, way->narrowest) + way->last[way->count - 1]);
     }
     for (uint32_t i = way->common; i < way->count; i++) {
         uint64_t abreast = way->abreast[i];
-        alb_sim_time full_ones = more / abreast * way->full[i] + more % abreast * slowest;
-        alb_sim_time begun = ALB_MIN(first, last);
+        long_time full_ones = (long_time)(more / abreast) * way->full[i] + more % abreast * slowest;
+        long_time begun = ALB_MIN(first, last);
         ideal = ALB_MAX(ideal, full + full_ones);
-        ideal = ALB_MAX(ideal, begun + (packets - 1) / abreast * way->full[i] + sum(way->last, i, way->count));
+        ideal =
+            ALB_MAX(ideal, begun + (long_time)((packets - 1) / abreast) * way->full[i] + sum(way->last, i, way->count));
         first += way->full[i];
         last += way->last[i];
     }
@@ -259,8 +263,8 @@ alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t 
     alb_assert(way.full && way.abreast);
     way.last = way.full + cables;
     follow_way(cluster, routes, from, to, cables, &way);
-    alb_sim_time time = way.delay + (packets > 1 ? ideal_of_many(&way, packets) : sum(way.last, 0, way.count));
+    long_time time = way.delay + (packets > 1 ? ideal_of_many(&way, packets) : sum(way.last, 0, way.count));
     free(way.full);
     free(way.abreast);
-    return time;
+    return alb_sim_until_end(time);
 }

@@ -32,6 +32,6 @@ bool alb_sim_control_send(struct alb_sim_link *link, struct alb_sim_link *back, 
     alb_sim_load(packet)->delay = is_credit ? bytes : link->control_life;
     alb_sim_load(packet)->stored_bytes = alb_sim_load(packet)->length = 0;
     packet->event.fire = on_control;
-    alb_sim_queue_schedule_for(link->queue, &packet->event, at, link->from_node);
+    alb_sim_queue_schedule_for(link->queue, &packet->event, alb_sim_before_end(at), link->from_node);
     return true;
 }

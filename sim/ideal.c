@@ -14,6 +14,11 @@ struct chains {
     alb_sim_time longest;
 };
 
+static alb_sim_time later(alb_sim_time at, alb_sim_time span)
+{
+    return alb_sim_until_end((unsigned __int128)at + span);
+}
+
 static alb_sim_time one_way(const struct chains *chains, const struct alb_task *task)
 {
     uint32_t payload_bytes, overhead_bytes;
@@ -39,11 +44,11 @@ static void follow(struct chains *chains, uint32_t i)
     const struct alb_task *task = &schedule->tasks[index];
     alb_sim_time begins = chains->begins[i], ends = begins;
     if (task->kind == ALB_TASK_CALC)
-        ends += task->at;
+        ends = later(ends, task->at);
     if (task->kind == ALB_TASK_SEND) {
         if (task->matched != ALB_TASK_NONE)
-            settle(chains, task->matched, begins + one_way(chains, task));
-        ends += alb_run_ideal(chains->run, index);
+            settle(chains, task->matched, later(begins, one_way(chains, task)));
+        ends = later(ends, alb_run_ideal(chains->run, index));
     }
     if (task->kind != ALB_TASK_SEND || task->matched == ALB_TASK_NONE)
         chains->longest = ALB_MAX(chains->longest, ends);
@@ -103,7 +108,7 @@ static alb_sim_time busiest_host(const struct alb_run *run, const struct alb_wor
     }
     for (uint32_t host = 0; host < hosts; host++) {
         unsigned __int128 bits = (unsigned __int128)ALB_MAX(sent[host], received[host]) * 8;
-        longest = ALB_MAX(longest, (alb_sim_time)(bits * ALB_SIM_S(1) / run->needs[host].bits_per_s));
+        longest = ALB_MAX(longest, alb_sim_until_end(bits * ALB_SIM_S(1) / run->needs[host].bits_per_s));
     }
     free(sent);
     return longest;

@@ -73,7 +73,7 @@ alb_sim_time alb_sim_link_time_of(const struct alb_sim_link *link, uint64_t byte
     if (alb_likely(link->ps_per_byte)) // what else there is lies in a line that no hop looks at
         return bytes * link->ps_per_byte;
     uint64_t rate = link->config.bits_per_s;
-    return rate ? (alb_sim_time)((unsigned __int128)bytes * 8 * PS_PER_S / rate) : 0;
+    return rate ? alb_sim_until_end((unsigned __int128)bytes * 8 * PS_PER_S / rate) : 0;
 }
 
 uint64_t alb_sim_link_queued_bytes(const struct alb_sim_link *link, alb_sim_time now)
@@ -118,10 +118,11 @@ static void put_on_wire(struct alb_sim_link *link, struct alb_sim_packet *packet
     link->stats.packets++;
     link->stats.bytes += packet->wire_bytes;
     packet->life = link->life;
-    link->busy_until = at + alb_sim_link_time_of(link, packet->wire_bytes);
+    link->busy_until = ALB_MIN(at + alb_sim_link_time_of(link, packet->wire_bytes), ALB_SIM_END);
     packet->event.fire = on_arrival;
     packet->event.soon = arrival_soon;
-    alb_sim_queue_schedule_for(link->queue, &packet->event, link->busy_until + link->delay, link->to_node);
+    alb_sim_queue_schedule_for(link->queue, &packet->event, alb_sim_before_end(link->busy_until + link->delay),
+                               link->to_node);
 }
 
 static void transmit(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
@@ -152,7 +153,8 @@ static void serve(struct alb_sim_link *link, alb_sim_time now)
             line = &link->urgent;
         if (link->busy_until > now) {
             if (!alb_sim_event_is_scheduled(&link->turn))
-                alb_sim_queue_schedule_for(link->queue, &link->turn, link->busy_until, link->from_node);
+                alb_sim_queue_schedule_for(link->queue, &link->turn, alb_sim_before_end(link->busy_until),
+                                           link->from_node);
             return;
         }
         if (!may_leave(link, line->first)) {
@@ -275,7 +277,7 @@ static alb_sim_time stretch(alb_sim_time at, alb_sim_time now, uint64_t from_bit
 {
     if (to_bits_per_s == 0)
         return now;
-    return now + (alb_sim_time)((unsigned __int128)(at - now) * from_bits_per_s / to_bits_per_s);
+    return alb_sim_until_end(now + (unsigned __int128)(at - now) * from_bits_per_s / to_bits_per_s);
 }
 
 void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_sim_time now)
@@ -286,7 +288,8 @@ void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_s
     if (link->busy_until <= now || !link->on_wire)
         return;
     link->busy_until = stretch(link->busy_until, now, before, bits_per_s);
-    alb_sim_queue_schedule_for(link->queue, &link->on_wire->event, link->busy_until + link->delay, link->to_node);
+    alb_sim_queue_schedule_for(link->queue, &link->on_wire->event, alb_sim_before_end(link->busy_until + link->delay),
+                               link->to_node);
     alb_sim_queue_cancel(link->queue, &link->turn);
     serve(link, now);
 }

@@ -35,6 +35,7 @@ static void ideal_time__adds_up(void **state)
     alb_sim_time way = 2 * (ALB_SIM_US(1) + ALB_SIM_NS(100)) + ALB_SIM_NS(50);
     assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 1, 900, 1000, 100), way + 2 * 80000);
     assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 1, 2500, 1000, 100), way + 2 * 88000 + 88000 + 48000);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 1, 1ull << 62, 1000, 100), ALB_SIM_END);
     assert_int_equal(alb_cluster_ideal_time(b.cluster, 1, 1, 2500, 1000, 100), 0);
     bench_destroy(&b);
 }

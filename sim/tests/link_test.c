@@ -234,6 +234,28 @@ static void set_rate__stretches_what_is_queued(void **state)
     bench_fini(&b);
 }
 
+// At a bit a second: what has left when time ends arrives, and nothing behind it.
+static void send__beyond_the_end_of_time_never_arrives(void **state)
+{
+    enum { IN_TIME = ALB_SIM_END / ALB_SIM_S(8000 * 10), ALL = IN_TIME + 20 };
+    for (uint32_t goes_ahead = 0; goes_ahead < 2; goes_ahead++) {
+        struct bench b;
+        bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 1, .delay = ALB_SIM_US(7)});
+        if (goes_ahead)
+            alb_sim_link_go_ahead(&b.link, 0);
+        for (uint32_t i = 0; i < ALL; i++)
+            send(&b, i, 10000);
+        drain(&b);
+        assert_int_equal(b.count, IN_TIME);
+        assert_int_equal(b.arrivals[IN_TIME - 1].at, IN_TIME * ALB_SIM_S(80000) + ALB_SIM_US(7));
+        send(&b, ALL, 10000);
+        assert_false(alb_sim_queue_step(&b.queue));
+        alb_sim_link_fini(&b.link);
+        alb_sim_queue_fini(&b.queue);
+        alb_sim_packet_pool_fini(&b.pool); // with what never arrives
+    }
+}
+
 static void set_rate__without_limit_empties_the_queue(void **state)
 {
     struct bench b;
@@ -487,6 +509,7 @@ int main(void)
         cmocka_unit_test(script__times_and_all),
         cmocka_unit_test(faults__are_counted_and_the_same_for_the_same_seed),
         cmocka_unit_test(set_rate__stretches_what_is_queued),
+        cmocka_unit_test(send__beyond_the_end_of_time_never_arrives),
         cmocka_unit_test(set_rate__without_limit_empties_the_queue),
         cmocka_unit_test(set_delay__a_shorter_way_overtakes),
         cmocka_unit_test(set_paused__holds_what_waits),
