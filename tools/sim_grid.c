@@ -63,6 +63,45 @@ static bool put(struct sim_file *file, const char *path, const char *value, cons
            command_error(false, "sim compare", "%s", complaint.text);
 }
 
+// A run has one policy: the key's value, from elsewhere, would be in the run's name only.
+static bool put_policy(struct sim_file *file, const char *name)
+{
+    const struct alb_document_entry *said = alb_document_find(&file->document, "host", "", "loss");
+    if (said && said->line == 0)
+        return command_error(false, "sim compare",
+                             "%s: host.loss: \"%s\" of --policies, which is a loss policy, would win over it; expected "
+                             "one of them",
+                             said->file, name);
+    return put(file, "host.loss", name, "--policies");
+}
+
+// What is said of a variant alone wins in its runs.
+static bool is_overruled(const struct sim_grid *grid, const char *key, const char *variant)
+{
+    char path[512];
+    size_t length = (size_t)snprintf(path, sizeof(path), "variant.%s.%s", variant, key);
+    const char *option = NULL;
+    for (uint32_t i = 0; i < grid->vary_count; i++)
+        if (strcmp(grid->vary[i].key, path) == 0)
+            option = "--vary";
+    for (uint32_t i = 0; i < grid->options.setting_count; i++)
+        if (strncmp(grid->options.settings[i], path, length) == 0 && grid->options.settings[i][length] == '=')
+            option = "--set";
+    if (option)
+        command_error(false, "sim compare", "--vary: %s: %s %s would win over it; expected one of them", key, option,
+                      path);
+    return option != NULL;
+}
+
+static bool put_varied(const struct sim_grid *grid, uint32_t point, struct sim_file *file, const char *variant)
+{
+    for (uint32_t i = 0; i < grid->vary_count; i++)
+        if ((variant && is_overruled(grid, grid->vary[i].key, variant)) ||
+            !put(file, grid->vary[i].key, sim_grid_value(grid, point, i), "--vary"))
+            return false;
+    return true;
+}
+
 // The scenario as one run has it. *variant: of the file, or NULL.
 static int open_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t seed, struct sim_file *file,
                      const char **variant)
@@ -73,13 +112,10 @@ static int open_cell(const struct sim_grid *grid, uint32_t point, uint32_t polic
     if (status != COMMAND_OK)
         return status;
     snprintf(number, sizeof(number), "%" PRIu32, seed + 1);
-    bool varies = is_variant(file, name);
-    bool is_good = put(file, "scenario.seed", number, "--seeds");
-    for (uint32_t i = 0; i < grid->vary_count && is_good; i++)
-        is_good = put(file, grid->vary[i].key, sim_grid_value(grid, point, i), "--vary");
-    if (is_good && !varies && strcmp(name, "plain") != 0)
-        is_good = put(file, "host.loss", name, "--policies");
-    *variant = varies ? name : NULL;
+    *variant = is_variant(file, name) ? name : NULL;
+    bool is_good = put(file, "scenario.seed", number, "--seeds") && put_varied(grid, point, file, *variant);
+    if (is_good && !*variant && strcmp(name, "plain") != 0)
+        is_good = put_policy(file, name);
     if (is_good)
         return COMMAND_OK;
     sim_file_close(file);

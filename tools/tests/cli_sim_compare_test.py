@@ -36,6 +36,18 @@ class Compare(SimTest):
             self.assertIn(said, err)
             self.assertNotIn("no variant", err)
 
+    def test_compare_refuses_what_another_option_would_win_over(self):
+        run = ["sim", "compare", self.file, "--seeds", "1", "--policies"]
+        for option in ("--vary", "--set"):
+            status, out, err = albedo(*run, "plain,irn", option, "host.loss=csa")
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn("%s: host.loss: \"irn\" of --policies, which is a loss policy, would win over it" % option, err)
+            self.assertEqual(albedo(*run, "plain,slow", option, "host.loss=csa")[::2], (0, ""))
+            status, out, err = albedo(*run, "plain,slow", "--vary", "network.rate=1Gb/s", option, "variant.slow.network.rate=2Gb/s")
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn("--vary: network.rate: %s variant.slow.network.rate would win over it" % option, err)
+            self.assertEqual(albedo(*run, "plain,fast", "--vary", "network.rate=1Gb/s", option, "variant.slow.network.rate=2Gb/s")[::2], (0, ""))
+
     def test_compare_with_its_result_on_stdout(self):
         status, out, err = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "2", "--json", "-")
         self.assertEqual((status, [json.loads(line)["seed"] for line in out.splitlines()]), (0, [1, 2]))
