@@ -79,7 +79,7 @@ static uint64_t bytes_of_tables(const struct alb_cluster *cluster)
 void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_totals *totals)
 {
     *totals = (struct alb_cluster_totals){
-        .events = cluster->network.queue.fired,
+        .events = alb_sim_queue_done(&cluster->network.queue),
         .packets_under_way = cluster->network.packets.outstanding,
         .bytes = bytes_of_tables(cluster),
     };

@@ -371,8 +371,8 @@ bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t
     if (queue->windows.length)
         return alb_sim_windows_run(queue, until, events_max);
     queue->is_stopped = false;
-    for (uint64_t count = 0; !queue->is_stopped; count++) {
-        if (alb_unlikely(count == events_max))
+    for (uint64_t before = alb_sim_queue_done(queue); !queue->is_stopped;) {
+        if (alb_unlikely(alb_sim_queue_done(queue) - before == events_max))
             return alb_sim_queue_next_at(queue) <= until;
         struct alb_sim_event *event = next_event(queue, until);
         if (!event)

@@ -50,6 +50,7 @@ struct alb_sim_queue {
     struct alb_sim_heap far; // beyond the calendar
     uint64_t sequence;       // of the next event scheduled, without windows
     uint64_t fired;          // events so far
+    uint64_t looks;          // of them: those that only look on, and count for nothing
     alb_sim_time now;        // of the last event fired, or later (alb_sim_queue_advance)
     uint32_t node;           // whose event fires
     bool is_stopped;         // set by an event: alb_sim_queue_run returns behind it, or its window
@@ -83,6 +84,12 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
 static inline uint64_t alb_sim_queue_count(const struct alb_sim_queue *queue)
 {
     return queue->run.count + queue->late.count + queue->pages.count + queue->far.count + queue->windows.nodeless.count;
+}
+
+// Events so far that a run has.
+static inline uint64_t alb_sim_queue_done(const struct alb_sim_queue *queue)
+{
+    return queue->fired - queue->looks;
 }
 
 // When the next event is due, or ALB_SIM_NEVER. Takes a search; to go on to a moment, use alb_sim_queue_run.

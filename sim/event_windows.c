@@ -243,9 +243,9 @@ static void end_run(struct alb_sim_queue *queue, alb_sim_time until)
 
 bool alb_sim_windows_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max)
 {
-    uint64_t before = queue->fired;
+    uint64_t before = alb_sim_queue_done(queue);
     queue->is_stopped = false;
-    while (!queue->is_stopped && queue->fired - before < events_max) {
+    while (!queue->is_stopped && alb_sim_queue_done(queue) - before < events_max) {
         if (queue->late.count == 0 && !open_window(queue, until))
             return false;
         fire_window(queue);

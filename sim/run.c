@@ -438,7 +438,7 @@ static void tell(const struct alb_run *run, const struct alb_run_options *option
     if (!options->on_progress)
         return;
     const struct alb_run_progress progress = {.now = alb_cluster_now(run->cluster),
-                                              .events = alb_cluster_queue(run->cluster)->fired,
+                                              .events = alb_sim_queue_done(alb_cluster_queue(run->cluster)),
                                               .bytes_done = alb_run_bytes_arrived(run),
                                               .bytes = run->bytes,
                                               .tasks_done = run->tasks_done,
@@ -449,7 +449,7 @@ static void tell(const struct alb_run *run, const struct alb_run_options *option
 // How many events may still happen: a window ends with more than were asked for.
 static uint64_t events_left(const struct alb_run *run, const struct alb_run_options *options)
 {
-    return options->events_max - ALB_MIN(options->events_max, alb_cluster_queue(run->cluster)->fired);
+    return options->events_max - ALB_MIN(options->events_max, alb_sim_queue_done(alb_cluster_queue(run->cluster)));
 }
 
 // In pieces, for reports of progress.

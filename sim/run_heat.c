@@ -33,6 +33,7 @@ static void add_column(struct alb_run *run)
 static void on_column(struct alb_sim_event *event, alb_sim_time now)
 {
     struct alb_run *run = ALB_CONTAINER_OF(event, struct alb_run, heat.event);
+    alb_cluster_queue(run->cluster)->looks++;
     add_column(run);
     if (run->heat.columns == run->heat.columns_max)
         halve(&run->heat);
