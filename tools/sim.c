@@ -76,6 +76,7 @@ static int print_keys(void)
 
 struct outputs {
     const struct sim_options *options;
+    const char *title; // of the scenario; NULL: none, or it has been printed
     FILE *text; // summaries and what was expected: stdout, unless the result is written there
     struct sim_output json;
     bool has_failed; // to write json, which was said
@@ -95,6 +96,15 @@ static void print_run(FILE *to, const struct alb_result_of *result)
             topology->host_count, topology->node_count - topology->host_count, scenario->host.transport ? "csa" : "rc",
             scenario->engine.loss, scenario->engine.congestion, scenario->engine.path, scenario->engine.credit);
     alb_summary_print(result->summary, to);
+}
+
+// Only now is it known that something will be shown.
+static void on_begin(void *context)
+{
+    struct outputs *outputs = context;
+    if (outputs->title && !outputs->options->is_quiet)
+        fprintf(outputs->text, "%s\n", outputs->title);
+    outputs->title = NULL;
 }
 
 static int on_end(void *context, const struct alb_result_of *result)
@@ -157,11 +167,9 @@ static const char *variant_of(const struct sim_file *file, const struct sim_opti
 static int run_variants(const struct sim_file *file, const struct sim_options *options, struct outputs *outputs,
                         struct sim_outcome *outcomes, uint32_t *count)
 {
-    const struct sim_listener listener = {on_end, outputs};
-    const char *title = sim_file_says(file, "title");
+    const struct sim_listener listener = {on_begin, on_end, outputs};
     int status = COMMAND_OK;
-    if (title && !options->is_quiet)
-        fprintf(outputs->text, "%s\n", title);
+    outputs->title = sim_file_says(file, "title");
     for (uint32_t i = 0; i < VARIANTS_MAX && status == COMMAND_OK; i++) {
         const char *variant = variant_of(file, options, i);
         if (i > 0 && !variant)

@@ -79,8 +79,9 @@ int sim_watch_close(struct sim_watch *watch, const struct sim_options *options);
 // Whether results can be written where the options say, and are not written over each other, the scenario or its data.
 int sim_places_check(const char *command, const struct sim_file *file, const struct sim_options *options);
 
-// Called when a run has ended, while it is still there.
+// Called when a run has ended, while it is still there, and before it begins (may be NULL).
 struct sim_listener {
+    void (*on_begin)(void *context);
     int (*on_end)(void *context, const struct alb_result_of *result);
     void *context;
 };

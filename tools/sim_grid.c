@@ -129,7 +129,7 @@ static int run_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy
     struct sim_outcome outcome;
     const char *variant;
     struct listening listening = {grid, cell};
-    const struct sim_listener listener = {on_end, &listening};
+    const struct sim_listener listener = {NULL, on_end, &listening};
     int status = open_cell(grid, point, policy, seed, &file, &variant);
     if (status != COMMAND_OK)
         return status;

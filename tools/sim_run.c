@@ -256,6 +256,8 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
         .on_progress = options->has_progress ? show : NULL,
         .context = &watch,
     };
+    if (listener && listener->on_begin)
+        listener->on_begin(listener->context);
     outcome->end = alb_run_go(&run, &run_options);
     if (options->has_progress)
         wipe();

@@ -41,6 +41,9 @@ class Sim(SimTest):
             file.write(shown)
         self.assertTrue(albedo("sim", self.path("titled"))[1].startswith("two rates\n== titled (slow)"))
         self.assertEqual(albedo("sim", "--quiet", self.path("titled"))[1], "")
+        for option in (["--variant", "middle"], ["--variant", "slow", "--host", "9", "--trace", self.path("t")]):
+            status, out, err = albedo("sim", *option, self.path("titled"))
+            self.assertEqual((status, out), (2, ""), err)
 
     def test_the_example_of_the_documentation(self):
         with open("docs/SCENARIOS.md", encoding="utf-8") as page:
