@@ -84,7 +84,7 @@ static bool check_number(const struct alb_scenario_fault *fault, uint32_t count,
                          struct alb_complaint *complaint)
 {
     uint32_t tier, number;
-    return sscanf(fault->cables, "tier:%" SCNu32 ":%" SCNu32, &tier, &number) != 2 || number <= count ||
+    return !alb_topology_first_of_tier(fault->cables, &tier, &number) || number <= count ||
            alb_complain(complaint, place->file, place->line,
                         "tier %" PRIu32 " has %" PRIu32 " cables; expected no more", tier, count);
 }

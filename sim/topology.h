@@ -88,3 +88,5 @@ uint32_t alb_topology_find(const struct alb_topology *topology, const char *name
 // text ("p0a*-c*", "h3-*").
 uint32_t alb_topology_select(const struct alb_topology *topology, const char *pattern, uint32_t *cables,
                              uint32_t cables_max);
+// What a pattern "tier:T:N" says; too large a number is UINT32_MAX. False: it is none.
+bool alb_topology_first_of_tier(const char *pattern, uint32_t *tier, uint32_t *number);

@@ -39,6 +39,7 @@ static bool matches(const char *pattern, size_t length, const char *text)
 
 struct selection {
     uint32_t tier, tier_left; // tier_left: how many more of that tier
+    bool is_numbered;         // the pattern says how many
     const char *names;        // NULL: by tier
     size_t first_length;      // of the first name's pattern
 };
@@ -61,7 +62,8 @@ static bool parse(const char *pattern, struct selection *selection)
         pattern += 5;
         if (!parse_number(&pattern, &selection->tier))
             return false;
-        if (*pattern == ':' && (pattern++, !parse_number(&pattern, &selection->tier_left)))
+        selection->is_numbered = *pattern == ':';
+        if (selection->is_numbered && (pattern++, !parse_number(&pattern, &selection->tier_left)))
             return false;
         return *pattern == 0;
     }
@@ -104,4 +106,14 @@ uint32_t alb_topology_select(const struct alb_topology *topology, const char *pa
         count++;
     }
     return count;
+}
+
+bool alb_topology_first_of_tier(const char *pattern, uint32_t *tier, uint32_t *number)
+{
+    struct selection selection;
+    if (!parse(pattern, &selection) || !selection.is_numbered)
+        return false;
+    *tier = selection.tier;
+    *number = selection.tier_left;
+    return true;
 }

@@ -366,6 +366,8 @@ static void alb_run_init__says_what_was_expected(void **state)
          "(queue_pair_max, peer_max, pool)"},
         {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = repair\ncables = tier:0:17",
          "f:6: tier 0 has 16 cables; expected no more"},
+        {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = repair\ncables = tier:0:4294967297",
+         "f:6: tier 0 has 16 cables; expected no more"},
         {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = loss\ncables = tier:0",
          "f:4: value: none; expected one for a fault of kind loss"},
         {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = rate\ncables = tier:0\nvalue = 0b/s",
