@@ -44,7 +44,7 @@ struct alb_summary_network {
     double cache_hits, cache_misses;                  // packets, in RNICs' caches of queue pairs
     double dropped, lost, trimmed, marked, corrupted; // for want of buffer, by fault, ...
     double pauses, paused;                            // times, and ns of all links together
-    double buffer_peak, queue_peak;                   // bytes: of the fullest switch, of the longest queue
+    double buffer_peak, queue_peak; // bytes: of the fullest switch without headroom, of the longest queue
     double busiest, utilization;    // part of its rate that the busiest link used, and the mean of tier 1 and up
     double state_bytes, host_bytes; // of an engine, mean at the end; the whole simulation by hosts
     double expectations_refused;    // announcements that the transport did not take

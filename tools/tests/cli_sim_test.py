@@ -206,7 +206,8 @@ class Sim(SimTest):
     def test_keys(self):
         status, out, _ = albedo("sim", "--keys")
         self.assertEqual(status, 0)
-        for word in ("[network]", "oversubscription", "fct_p99", "dcqcn_cnp"):
+        for word in ("[network]", "oversubscription", "fct_p99", "dcqcn_cnp", "packets sent again (rc: of requests)", "by PFC or by a fault",
+                     "without the headroom of PFC"):
             self.assertIn(word, out)
 
 
