@@ -259,8 +259,8 @@ int alb_cluster_create(const struct alb_cluster_config *config, const struct alb
     cluster->arena = mmap(NULL, ALB_MAX_MESSAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     // Hosts first: they tell soon whether there is memory for all, routes take long where there are many.
     int error = cluster->arena != MAP_FAILED ? make_hosts(cluster) : ENOMEM;
-    if (!error && !alb_routes_init(&cluster->routes, &cluster->topology, why))
-        error = EINVAL;
+    if (!error)
+        error = alb_routes_init(&cluster->routes, &cluster->topology, why);
     if (!error)
         error = make_network(cluster);
     if (error) {

@@ -167,23 +167,24 @@ static bool is_valid(const struct alb_cluster *cluster, const struct alb_cluster
            (fault->kind != ALB_FAULT_DELAY || fault->ends || fault->value >= alb_cluster_delay_min(cluster));
 }
 
-// Before the first cable can be closed.
-static void keep_routes(struct alb_cluster *cluster)
+// Before the first cable can be closed. 0 or ENOMEM.
+static int keep_routes(struct alb_cluster *cluster)
 {
     char why[ALB_TOPOLOGY_ERROR_MAX];
-    if (!cluster->has_built)
-        cluster->has_built = alb_routes_init(&cluster->built, &cluster->topology, why);
+    int error = cluster->has_built ? 0 : alb_routes_init(&cluster->built, &cluster->topology, why);
+    cluster->has_built = error == 0;
+    return error;
 }
 
 int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_fault *fault)
 {
     if (!is_valid(cluster, fault))
         return EINVAL;
+    if (fault->kind == ALB_FAULT_DEATH && !fault->ends && fault->value > 0 && keep_routes(cluster) != 0)
+        return ENOMEM;
     for (uint32_t way = 0; way < 2; way++)
         if (fault->ways[way])
             alb_sim_link_go_by_steps(&cluster->links[2 * fault->cable + way]);
-    if (fault->kind == ALB_FAULT_DEATH && !fault->ends && fault->value > 0)
-        keep_routes(cluster);
     struct scheduled *scheduled = calloc(1, sizeof(*scheduled));
     alb_assert(scheduled);
     scheduled->cluster = cluster;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/routes.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,18 +59,33 @@ static bool find_leaves(struct alb_routes *routes, char error[ALB_TOPOLOGY_ERROR
     return true;
 }
 
-bool alb_routes_init(struct alb_routes *routes, const struct alb_topology *topology, char error[ALB_TOPOLOGY_ERROR_MAX])
+uint64_t alb_routes_bytes(const struct alb_topology *topology)
+{
+    bool *is_leaf = get(topology->node_count, sizeof(*is_leaf));
+    uint64_t leaves = 0;
+    for (uint32_t i = 0; i < topology->cable_count; i++) {
+        const struct alb_topology_cable *cable = &topology->cables[i];
+        leaves += cable->tier == 0 && !is_leaf[cable->b];
+        is_leaf[cable->b] |= cable->tier == 0;
+    }
+    free(is_leaf);
+    return leaves * (topology->node_count - topology->host_count) * sizeof(uint32_t);
+}
+
+int alb_routes_init(struct alb_routes *routes, const struct alb_topology *topology, char error[ALB_TOPOLOGY_ERROR_MAX])
 {
     *routes = (struct alb_routes){.topology = topology};
+    size_t switches = topology->node_count - topology->host_count;
     list_hops(routes);
-    if (!find_leaves(routes, error)) {
+    int failed = find_leaves(routes, error) ? 0 : EINVAL;
+    routes->set_of = failed ? NULL : calloc(ALB_MAX(switches * routes->leaf_count, (size_t)1), sizeof(*routes->set_of));
+    if (!failed && !routes->set_of)
+        failed = ENOMEM;
+    if (failed)
         alb_routes_fini(routes);
-        return false;
-    }
-    routes->set_of =
-        get((size_t)(topology->node_count - topology->host_count) * routes->leaf_count, sizeof(*routes->set_of));
-    alb_routes_find(routes, NULL);
-    return true;
+    else
+        alb_routes_find(routes, NULL);
+    return failed;
 }
 
 void alb_routes_fini(struct alb_routes *routes)

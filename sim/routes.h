@@ -28,10 +28,11 @@ struct alb_routes {
     uint32_t set_count, set_capacity, port_count, port_capacity;
 };
 
-// Every host has one cable, to a switch; false and one line in error otherwise, and then there is nothing to free. The
-// topology stays the caller's, and as it is.
-bool alb_routes_init(struct alb_routes *routes, const struct alb_topology *topology,
-                     char error[ALB_TOPOLOGY_ERROR_MAX]);
+// What routes take of memory, but for what is small beside it where it is much.
+uint64_t alb_routes_bytes(const struct alb_topology *topology);
+// Every host has one cable, to a switch: EINVAL and one line in error otherwise. EINVAL, ENOMEM: there is nothing to
+// free. The topology stays the caller's, and as it is.
+int alb_routes_init(struct alb_routes *routes, const struct alb_topology *topology, char error[ALB_TOPOLOGY_ERROR_MAX]);
 void alb_routes_fini(struct alb_routes *routes);
 // Finds all ways anew. is_closed: cables that none may take, by number; NULL: all are open.
 void alb_routes_find(struct alb_routes *routes, const bool *is_closed);

@@ -2,6 +2,7 @@
 #include "sim/run.h"
 
 #include "base/text.h"
+#include "sim/routes.h"
 #include "sim/workload.h"
 #include "wire/csa.h"
 
@@ -50,6 +51,20 @@ static bool build_topology(struct alb_run *run, struct alb_complaint *complaint)
         fclose(file);
     free(text);
     return is_good;
+}
+
+// Before anything is made: they come behind the hosts, and would be the last to find that there is too little.
+static bool has_room_for_routes(const struct alb_run *run, struct alb_complaint *complaint)
+{
+    const struct alb_scenario *scenario = run->scenario;
+    const struct alb_document_entry *place = alb_scenario_place(scenario, "network", "", "");
+    const double gib = 1 << 30;
+    uint64_t free = scenario->memory_bytes, bytes = free ? alb_routes_bytes(&run->topology) : 0;
+    return bytes <= free ||
+           alb_complain(complaint, place->file, place->line,
+                        "routes between %" PRIu32 " switches take %.1f GiB of memory, and there are "
+                        "%.1f; expected a smaller cluster",
+                        run->topology.node_count - run->topology.host_count, (double)bytes / gib, (double)free / gib);
 }
 
 // The rate of hosts' links: what a load is a part of.
@@ -366,7 +381,8 @@ static bool plan(struct alb_run *run, const struct alb_scenario *scenario, struc
     *run = (struct alb_run){.scenario = scenario};
     if (!build_topology(run, complaint))
         return false;
-    if (!alb_workload_schedule(&run->schedule, scenario, run->topology.host_count, host_rate(run), complaint)) {
+    if (!has_room_for_routes(run, complaint) ||
+        !alb_workload_schedule(&run->schedule, scenario, run->topology.host_count, host_rate(run), complaint)) {
         alb_topology_free(&run->topology);
         return false;
     }

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "sim/run.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,8 +43,8 @@ static bool parse_value(const struct alb_scenario *scenario, const struct alb_sc
                         text ? error : "none", alb_cluster_fault_name((enum alb_cluster_fault_kind)fault->kind));
 }
 
-static bool schedule(struct alb_run *run, const struct alb_scenario_fault *from, uint32_t cable, uint64_t value,
-                     bool ends)
+static int schedule(struct alb_run *run, const struct alb_scenario_fault *from, uint32_t cable, uint64_t value,
+                    bool ends)
 {
     const struct alb_cluster_fault fault = {
         .at = ends ? from->until : from->at,
@@ -53,13 +54,17 @@ static bool schedule(struct alb_run *run, const struct alb_scenario_fault *from,
         .value = value,
         .ends = ends,
     };
-    return alb_cluster_fault(run->cluster, &fault) == 0;
+    return alb_cluster_fault(run->cluster, &fault);
 }
 
-static bool out_of_range(const struct alb_run *run, const struct alb_scenario_fault *fault,
-                         struct alb_complaint *complaint)
+// It could not be scheduled.
+static bool refuse(const struct alb_run *run, const struct alb_scenario_fault *fault, int error,
+                   struct alb_complaint *complaint)
 {
     const struct alb_document_entry *place = alb_scenario_place(run->scenario, "fault", fault->where->name, "value");
+    if (error == ENOMEM)
+        return alb_complain(complaint, place->file, place->line,
+                            "no memory is left for other routes; expected a smaller cluster");
     char least[ALB_TEXT_QUANTITY_MAX];
     alb_time least_ns = fault->kind == ALB_FAULT_DELAY ? (alb_cluster_delay_min(run->cluster) + 999) / 1000 : 0;
     return alb_complain(complaint, place->file, place->line, "value: \"%.60s\"; expected a duration from %s to 3600s",
@@ -102,9 +107,10 @@ static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *faul
     if (is_good && count == 0)
         is_good = no_cable(&run->topology, fault->cables, place, complaint);
     is_good = is_good && check_number(fault, count, place, complaint);
-    for (uint32_t i = 0; i < count && is_good && run->cluster; i++)
-        if (!schedule(run, fault, cables[i], value, ends))
-            is_good = out_of_range(run, fault, complaint);
+    for (uint32_t i = 0; i < count && is_good && run->cluster; i++) {
+        int error = schedule(run, fault, cables[i], value, ends);
+        is_good = error == 0 || refuse(run, fault, error, complaint);
+    }
     free(cables);
     return is_good;
 }

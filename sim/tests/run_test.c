@@ -568,6 +568,22 @@ static void alb_run_init__refuses_at_once_what_is_far_too_large(void **state)
     }
 }
 
+static void alb_run_check__knows_what_routes_take(void **state)
+{
+    static const char text[] = "[network]\ntopology = leaf-spine\nhosts = 1\nleaves = 2000\nspines = 1\n"
+                               "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1\n";
+    struct alb_complaint complaint = {0};
+    assert_true(alb_document_parse(&small.document, "f", text, strlen(text), &complaint));
+    assert_true(alb_scenario_read(&small.scenario, &small.document, NULL, "scenarios", &complaint));
+    small.scenario.memory_bytes = 4 * 2000 * 2001;
+    assert_true(alb_run_check(&small.scenario, &complaint));
+    small.scenario.memory_bytes--;
+    assert_false(alb_run_check(&small.scenario, &complaint));
+    assert_memory_equal(complaint.text, "f:1: routes between 2001 switches take 0.0 GiB of memory, and there are", 70);
+    alb_scenario_fini(&small.scenario);
+    alb_document_fini(&small.document);
+}
+
 // Of messages that all end at the same time, too.
 static void alb_run_bytes_arrived__counts_messages_under_way(void **state)
 {
@@ -610,6 +626,7 @@ int main(void)
         cmocka_unit_test(alb_run_init__says_what_was_expected),
         cmocka_unit_test(alb_run_init__ends_when_memory_will_not_do),
         cmocka_unit_test(alb_run_init__refuses_at_once_what_is_far_too_large),
+        cmocka_unit_test(alb_run_check__knows_what_routes_take),
         cmocka_unit_test(alb_run_go__checks_every_byte),
         cmocka_unit_test(alb_run_go__is_judged_by_the_model),
         cmocka_unit_test(alb_run_go__knows_order_and_status),
