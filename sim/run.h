@@ -63,6 +63,11 @@ struct alb_run_start {
     uint32_t rank, first, end;
 };
 
+// Tasks that wait, oldest first, by run->next.
+struct alb_run_line {
+    uint32_t first, last; // first: ALB_TASK_NONE if there are none
+};
+
 // Bytes that left by each link in each interval.
 struct alb_heat {
     struct alb_sim_event event;
@@ -98,7 +103,7 @@ struct alb_run {
     struct alb_run_needs *needs;  // by host
     uint32_t *channel_of;         // by task; ALB_TASK_NONE
     struct alb_task_times *times; // by task
-    uint32_t *next;               // by task: in the list that it waits in
+    uint32_t *next;               // by task: in the line that it waits in
     uint8_t *state;               // by task
     uint32_t *ready;              // tasks to begin, in order
     uint32_t ready_first, ready_count, ready_capacity;
@@ -107,8 +112,8 @@ struct alb_run {
     struct alb_run_start *rank_starts; // by rank
     alb_sim_time *processors;          // by rank and processor: busy until then
     uint32_t processor_count;          // of each rank
-    uint32_t *wild;                    // by rank: receipts from any rank that wait, oldest first
-    uint32_t *unclaimed;               // by rank: messages that came before a task waited for them
+    struct alb_run_line *wild;         // by rank: receipts from any rank that wait, oldest first
+    struct alb_run_line *unclaimed;    // by rank: messages that came before a task waited for them
     struct alb_list calculations;      // under way, or waiting for their processor
     struct alb_heat heat;
     uint64_t tasks_done, tasks_failed, bytes_done, bytes;

@@ -214,12 +214,27 @@ static bool fits(const struct alb_run *run, uint32_t send, uint32_t receipt)
            (to->tag == ALB_TASK_ANY || to->tag == from->tag);
 }
 
-static void append(struct alb_run *run, uint32_t *list, uint32_t task)
+static void append(struct alb_run *run, struct alb_run_line *line, uint32_t task)
 {
-    while (*list != ALB_TASK_NONE)
-        list = &run->next[*list];
     run->next[task] = ALB_TASK_NONE;
-    *list = task;
+    *(line->first == ALB_TASK_NONE ? &line->first : &run->next[line->last]) = task;
+    line->last = task;
+}
+
+// The oldest receipt that fits a message, or message that fits a receipt; ALB_TASK_NONE: there is none.
+static uint32_t take_fitting(struct alb_run *run, struct alb_run_line *line, uint32_t task)
+{
+    bool is_send = task_of(run, task)->kind == ALB_TASK_SEND;
+    uint32_t before = ALB_TASK_NONE;
+    for (uint32_t at = line->first; at != ALB_TASK_NONE; before = at, at = run->next[at]) {
+        if (!fits(run, is_send ? task : at, is_send ? at : task))
+            continue;
+        *(before == ALB_TASK_NONE ? &line->first : &run->next[before]) = run->next[at];
+        if (line->last == at)
+            line->last = before;
+        return at;
+    }
+    return ALB_TASK_NONE;
 }
 
 static void arrive(struct alb_run *run, uint32_t receipt, uint32_t send, alb_sim_time now)
@@ -245,15 +260,11 @@ static void claim(struct alb_run *run, uint32_t send, alb_sim_time now)
 {
     uint32_t rank = task_of(run, send)->peer;
     run->times[send].arrived = now;
-    for (uint32_t *at = &run->wild[rank]; *at != ALB_TASK_NONE; at = &run->next[*at]) {
-        uint32_t receipt = *at;
-        if (!fits(run, send, receipt))
-            continue;
-        *at = run->next[receipt];
+    uint32_t receipt = take_fitting(run, &run->wild[rank], send);
+    if (receipt == ALB_TASK_NONE)
+        append(run, &run->unclaimed[rank], send);
+    else
         arrive(run, receipt, send, now);
-        return;
-    }
-    append(run, &run->unclaimed[rank], send);
 }
 
 static void begin_recv(struct alb_run *run, uint32_t receipt, alb_sim_time now)
@@ -267,16 +278,13 @@ static void begin_recv(struct alb_run *run, uint32_t receipt, alb_sim_time now)
             announce(run, receipt);
         return;
     }
-    for (uint32_t *at = &run->unclaimed[task->rank]; *at != ALB_TASK_NONE; at = &run->next[*at]) {
-        uint32_t send = *at;
-        if (!fits(run, send, receipt))
-            continue;
-        *at = run->next[send];
-        run->times[receipt].arrived = run->times[send].arrived;
-        close_task(run, receipt, DONE, now);
+    uint32_t send = take_fitting(run, &run->unclaimed[task->rank], receipt);
+    if (send == ALB_TASK_NONE) {
+        append(run, &run->wild[task->rank], receipt);
         return;
     }
-    append(run, &run->wild[task->rank], receipt);
+    run->times[receipt].arrived = run->times[send].arrived;
+    close_task(run, receipt, DONE, now);
 }
 
 // ---- calculations ---------------------------------------------------------------------------------------------------

@@ -322,6 +322,22 @@ static void alb_run_go__ends_after_so_many_events(void **state)
     }
 }
 
+// Of receipts that wait in line the last one is taken first, and another one comes behind the rest.
+static void alb_run_go__receipts_from_any_rank_wait_in_line(void **state)
+{
+    static struct alb_drawn drawn = {
+        .text = "[network]\nhosts = 2\n[workload]\nkind = goal\nfile = t\n",
+        .trace_name = "t",
+        .trace = "num_ranks 2\nrank 0 {\nr1: recv 8b from -1 tag 1\nr2: recv 8b from -1 tag 2\n"
+                 "r3: recv 8b from -1 tag 3\nr3 requires r2\n}\n"
+                 "rank 1 {\ns2: send 8b to 0 tag 2\ns3: send 8b to 0 tag 3\ns3 requires s2\nc: calc 100000\n"
+                 "c requires s3\ns1: send 8b to 0 tag 1\ns1 requires c\n}\n"};
+    small_run_go_with(&small, &drawn);
+    assert_int_equal(small.run.end, ALB_RUN_DONE);
+    assert_int_equal(small.run.wild[0].first, ALB_TASK_NONE);
+    small_run_end(&small);
+}
+
 // A link that is dead permanently: the queue pair gives up, and the run ends all the same.
 static void alb_run_go__ends_when_a_queue_pair_fails(void **state)
 {
@@ -622,6 +638,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__gives_up_partial_completion_in_the_end),
         cmocka_unit_test(alb_run_go__ends_at_its_time),
         cmocka_unit_test(alb_run_go__ends_after_so_many_events),
+        cmocka_unit_test(alb_run_go__receipts_from_any_rank_wait_in_line),
         cmocka_unit_test(alb_run_go__ends_when_a_queue_pair_fails),
         cmocka_unit_test(alb_run_init__says_what_was_expected),
         cmocka_unit_test(alb_run_init__ends_when_memory_will_not_do),
