@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Topologies read from a file.
+#include "base/map.h"
 #include "base/text.h"
 #include "sim/topology_impl.h"
 
@@ -15,6 +16,8 @@ enum {
 
 struct reader {
     struct alb_topology *topology;
+    struct alb_map nodes; // by name
+    void *nodes_memory;
     const char *name;
     uint32_t line;
     char *error;
@@ -43,6 +46,41 @@ static void split(struct reader *reader, char *line)
         reader->words[reader->count++] = word;
 }
 
+// ---- nodes by name --------------------------------------------------------------------------------------------------
+
+struct name {
+    char text[ALB_TOPOLOGY_NAME_MAX]; // and zeros behind it
+};
+
+static void index_begin(struct reader *reader)
+{
+    static const struct alb_siphash_key key; // whose file it is chooses names against himself at the most
+    size_t bytes = alb_map_bytes(ALB_TOPOLOGY_NODES_MAX, sizeof(struct name));
+    reader->nodes_memory = calloc(1, bytes);
+    alb_assert(reader->nodes_memory);
+    alb_map_init_zeroed(&reader->nodes, ALB_TOPOLOGY_NODES_MAX, sizeof(struct name), reader->nodes_memory, &key);
+}
+
+static void index_node(struct reader *reader, uint32_t node)
+{
+    struct name name = {""};
+    strcpy(name.text, reader->topology->nodes[node].name);
+    alb_map_insert(&reader->nodes, &name, node);
+}
+
+// UINT32_MAX: there is none.
+static uint32_t find_node(const struct reader *reader, const char *text)
+{
+    struct name name = {""};
+    uint64_t node;
+    if (strlen(text) >= sizeof(name.text))
+        return UINT32_MAX;
+    strcpy(name.text, text);
+    return alb_map_find(&reader->nodes, &name, &node) ? (uint32_t)node : UINT32_MAX;
+}
+
+// ---- lines ----------------------------------------------------------------------------------------------------------
+
 static bool read_hosts(struct reader *reader)
 {
     uint64_t count;
@@ -53,6 +91,8 @@ static bool read_hosts(struct reader *reader)
     if (reader->topology->node_count > 0)
         return fail(reader, "hosts are given once, before everything else");
     alb_topology_add_hosts(reader->topology, (uint32_t)count);
+    for (uint32_t i = 0; i < count; i++)
+        index_node(reader, i);
     return true;
 }
 
@@ -64,17 +104,17 @@ static bool read_switch(struct reader *reader)
                     "expected: switch NAME, of at most %u characters, without - * :", ALB_TOPOLOGY_NAME_MAX - 1);
     if (reader->topology->host_count == 0)
         return fail(reader, "expected first: hosts N");
-    if (alb_topology_find(reader->topology, name) != UINT32_MAX)
+    if (find_node(reader, name) != UINT32_MAX)
         return fail(reader, "there is a node \"%.40s\" already", name);
     if (reader->topology->node_count == ALB_TOPOLOGY_NODES_MAX)
         return fail(reader, "at most %u hosts and switches", ALB_TOPOLOGY_NODES_MAX);
-    alb_topology_add_node(reader->topology, "%s", name);
+    index_node(reader, alb_topology_add_node(reader->topology, "%s", name));
     return true;
 }
 
 static bool read_end(struct reader *reader, const char *name, uint32_t *node)
 {
-    *node = alb_topology_find(reader->topology, name);
+    *node = find_node(reader, name);
     return *node != UINT32_MAX || fail(reader, "no host or switch is called \"%.40s\"", name);
 }
 
@@ -222,6 +262,7 @@ bool alb_topology_read(struct alb_topology *topology, FILE *file, const char *na
     char line[LINE_MAX_BYTES];
     bool is_good = true;
     *topology = (struct alb_topology){0};
+    index_begin(&reader);
     while (is_good && fgets(line, sizeof(line), file)) {
         reader.line++;
         if (!strchr(line, '\n') && !feof(file)) {
@@ -231,6 +272,7 @@ bool alb_topology_read(struct alb_topology *topology, FILE *file, const char *na
         split(&reader, line);
         is_good = read_line(&reader);
     }
+    free(reader.nodes_memory);
     if (is_good && topology->host_count == 0)
         is_good = fail(&reader, "expected: hosts N");
     for (uint32_t i = 0; is_good && i < topology->host_count; i++)

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void build(struct alb_topology *topology, const struct alb_topology_spec *spec)
 {
@@ -210,6 +211,24 @@ static void read__errors_say_where_and_what(void **state)
     }
 }
 
+// Each cable's nodes are found at once, not among all: that would be three thousand million comparisons.
+static void read__many_hosts(void **state)
+{
+    enum { HOSTS = 60000 };
+    struct alb_topology topology;
+    char error[ALB_TOPOLOGY_ERROR_MAX], *text = malloc(40 * (HOSTS + 2));
+    assert_non_null(text);
+    size_t length = (size_t)sprintf(text, "hosts %d\nswitch a\n", HOSTS);
+    for (uint32_t i = 0; i < HOSTS; i++)
+        length += (size_t)sprintf(text + length, "cable h%u a 100Gb/s 1us\n", i);
+    clock_t begun = clock();
+    assert_true(read_text(&topology, text, error));
+    assert_true(clock() - begun < 5 * CLOCKS_PER_SEC);
+    assert_int_equal(topology.cables[HOSTS - 1].a, HOSTS - 1);
+    alb_topology_free(&topology);
+    free(text);
+}
+
 static void select__nonsense_selects_nothing(void **state)
 {
     struct alb_topology topology;
@@ -236,6 +255,7 @@ int main(void)
         cmocka_unit_test(read__a_ring),
         cmocka_unit_test(sides__where_every_cable_can_join_both),
         cmocka_unit_test(read__errors_say_where_and_what),
+        cmocka_unit_test(read__many_hosts),
         cmocka_unit_test(select__nonsense_selects_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

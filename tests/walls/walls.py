@@ -81,6 +81,7 @@ ONLY_TESTED = {
     "alb_sim_script_add": "drops, swaps and copies of chosen packets",
     "alb_sim_script_clear": "drops, swaps and copies of chosen packets",
     "alb_sim_script_is_done": "drops, swaps and copies of chosen packets",
+    "alb_topology_find": "a switch by its name",
     "alb_versions_read_retry": "a reader like albedodv.h's, beside writers of the engine's own",
 }
 
