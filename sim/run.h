@@ -72,6 +72,7 @@ struct alb_run_line {
 struct alb_heat {
     struct alb_sim_event event;
     alb_sim_time interval; // doubled when columns are used up
+    alb_sim_time end;      // of the last column, which may be shorter
     uint32_t columns, columns_max, links;
     uint64_t *bytes;  // of column c and link l: bytes[c * links + l]
     uint64_t *before; // by link, when the last column ended
@@ -198,6 +199,8 @@ void alb_run_partial_left(struct alb_run *run, uint32_t task, alb_sim_time now);
 // Of run_heat.c.
 void alb_heat_init(struct alb_run *run, alb_sim_time interval);
 void alb_heat_fini(struct alb_run *run);
+// What a link carried in a column, as part of its rate.
+double alb_heat_load(const struct alb_run *run, uint32_t column, uint32_t link);
 // The last column, not whole.
 void alb_heat_end(struct alb_run *run);
 

@@ -61,6 +61,17 @@ void alb_heat_end(struct alb_run *run)
         return;
     alb_sim_queue_cancel(alb_cluster_queue(run->cluster), &run->heat.event);
     add_column(run);
+    run->heat.end = alb_cluster_now(run->cluster);
+}
+
+double alb_heat_load(const struct alb_run *run, uint32_t column, uint32_t link)
+{
+    const struct alb_heat *heat = &run->heat;
+    alb_sim_time begin = column * heat->interval, end = ALB_MIN(begin + heat->interval, heat->end);
+    double bits = (double)heat->bytes[(size_t)column * heat->links + link] * 8;
+    return end > begin ? bits * (double)ALB_SIM_S(1) /
+                             ((double)(end - begin) * (double)run->topology.cables[link / 2].bits_per_s)
+                       : 0;
 }
 
 void alb_heat_fini(struct alb_run *run)

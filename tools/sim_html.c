@@ -74,7 +74,7 @@ static const char program[] =
     "runs.forEach((r,i)=>{r.at=place(r);r.order=[];r.cables.map((k,j)=>[k[2],j]).sort((a,b)=>a[0]-b[0]||a[1]-b[1])"
     ".forEach(k=>{r.order.push(2*k[1],2*k[1]+1)});const q=s=>document.getElementById(s+i),slide=q('t'),cv=q('n'),"
     "hv=q('h');function draw(){const c=+slide.value;net(r,cv,c);heat(r,hv,c);"
-    "q('l').textContent=`${us(c*r.interval)} to ${us((c+1)*r.interval)} us`}"
+    "q('l').textContent=`${us(c*r.interval)} to ${us(Math.min((c+1)*r.interval,r.end))} us`}"
     "slide.oninput=draw;hv.onclick=e=>{slide.value=Math.floor(e.offsetX/hv.clientWidth*r.columns);draw()};"
     "hv.onmousemove=e=>{const y=r.order[Math.floor((1-e.offsetY/hv.clientHeight)*r.order.length)],"
     "c=Math.floor(e.offsetX/hv.clientWidth*r.columns);if(y===undefined||c>=r.columns)return;const k=r.cables[y>>1];"
@@ -291,10 +291,8 @@ static void write_heat(FILE *to, const struct alb_run *run)
     const struct alb_heat *heat = &run->heat;
     fputc('"', to);
     for (uint32_t link = 0; link < heat->links; link++) {
-        double whole = (double)heat->interval / 1e12 * (double)run->topology.cables[link / 2].bits_per_s / 8;
         for (uint32_t c = 0; c < heat->columns; c++) {
-            double part = (double)heat->bytes[(size_t)c * heat->links + link] / whole;
-            unsigned code = 40 + (unsigned)ALB_MIN(part * 100 + 0.5, 200.0);
+            unsigned code = 40 + (unsigned)ALB_MIN(alb_heat_load(run, c, link) * 100 + 0.5, 200.0);
             if (code == '<' || code == '\\' || code >= 127)
                 fprintf(to, "\\u%04x", code);
             else
@@ -307,8 +305,8 @@ static void write_heat(FILE *to, const struct alb_run *run)
 static void write_data(FILE *to, const struct alb_run *run)
 {
     uint32_t *rows = find_rows(&run->topology);
-    fprintf(to, "<script>runs.push({interval:%" PRIu64 ",columns:%" PRIu32 ",nodes:[", run->heat.interval,
-            run->heat.columns);
+    fprintf(to, "<script>runs.push({interval:%" PRIu64 ",end:%" PRIu64 ",columns:%" PRIu32 ",nodes:[",
+            run->heat.interval, run->heat.end, run->heat.columns);
     for (uint32_t node = 0; node < run->topology.node_count; node++) {
         fputs(node ? ",[" : "[", to);
         alb_result_string(to, run->topology.nodes[node].name);
@@ -345,7 +343,7 @@ int sim_page_add(struct sim_page *page, const struct alb_result_of *result)
             "<h3>All links over time <span class=\"note\">hosts' links at the bottom; click to choose a moment</span>"
             "</h3>\n<canvas id=\"h%" PRIu32 "\" width=\"1100\" height=\"420\"></canvas>\n"
             "<p class=\"note\">from left to right: 0 to %.10g us</p>\n",
-            n, n, n, ALB_MAX(heat->columns, 1u) - 1, n, (double)heat->interval * heat->columns / PS_PER_US);
+            n, n, n, ALB_MAX(heat->columns, 1u) - 1, n, (double)heat->end / PS_PER_US);
     write_data(page->file, result->run);
     write_flows(page->file, result->summary);
     write_workloads(page->file, result->summary);

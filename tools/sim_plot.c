@@ -157,11 +157,8 @@ static void plot_links(FILE *to, const char *directory, const struct alb_result_
             const struct alb_topology_cable *cable = &run->topology.cables[link / 2];
             if (cable->tier != tier)
                 continue;
-            for (uint32_t c = 0; c < heat->columns; c++) {
-                double bits = (double)heat->bytes[(size_t)c * heat->links + link] * 8;
-                fprintf(to, "%" PRIu32 " %" PRIu32 " %.4g\n", c, row,
-                        bits / ((double)heat->interval / 1e12 * (double)cable->bits_per_s));
-            }
+            for (uint32_t c = 0; c < heat->columns; c++)
+                fprintf(to, "%" PRIu32 " %" PRIu32 " %.4g\n", c, row, alb_heat_load(run, c, link));
             row++;
         }
     }

@@ -538,6 +538,20 @@ static void alb_heat__divides_a_packet_over_intervals(void **state)
     small_run_end(&small);
 }
 
+// The last column, too, is as long as the run was in it.
+static void alb_heat_load__of_a_column_that_is_cut_off(void **state)
+{
+    small_run_go(&small,
+                 "[scenario]\ninterval = 5us\nend = 52us\n[network]\nhosts = 2\nrate = 1Gb/s\n"
+                 "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 40000\n",
+                 true);
+    assert_int_equal(small.run.heat.end, ALB_SIM_US(52));
+    assert_int_equal(small.run.heat.columns, 11);
+    for (uint32_t c = 1; c < 11; c++)
+        assert_true(alb_heat_load(&small.run, c, 0) > 0.8 && alb_heat_load(&small.run, c, 0) < 1.2);
+    small_run_end(&small);
+}
+
 static const char *many; // of which
 
 static bool no_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size)
@@ -652,6 +666,7 @@ int main(void)
         cmocka_unit_test(alb_run_bytes_arrived__counts_messages_under_way),
         cmocka_unit_test(alb_heat__accounts_for_every_byte),
         cmocka_unit_test(alb_heat__divides_a_packet_over_intervals),
+        cmocka_unit_test(alb_heat_load__of_a_column_that_is_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
