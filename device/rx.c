@@ -345,12 +345,31 @@ static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uin
     take(rx, arrival, bytes, length, now);
 }
 
+// A bare acknowledgement ends a burst, since it is the shortest packet, but counts first: a program should know that
+// what it sent has arrived before it gets the answer (engine/rc.c). Before answers to READs it would mean that these
+// are lost, so it overtakes requests only.
+static void hurry_ack(struct alb_rx *rx, uint32_t first)
+{
+    const struct alb_datagram *last = &rx->datagrams[rx->count - 1];
+    if (alb_likely(last->bytes[0] != ALB_RC_ACK && last->bytes[0] != ALB_XRC_ACK))
+        return;
+    for (uint32_t i = first; i < rx->count - 1; i++)
+        if (!(alb_opcode_table[rx->datagrams[i].bytes[0]].flags & ALB_OPCODE_REQUEST))
+            return;
+    struct alb_datagram ack = *last;
+    memmove(&rx->datagrams[first + 1], &rx->datagrams[first], (rx->count - 1 - first) * sizeof(ack));
+    rx->datagrams[first] = ack;
+}
+
 static void split(struct alb_rx *rx, struct arrival *arrival, alb_time now)
 {
     uint32_t step = arrival->segment_bytes > 0 ? arrival->segment_bytes : arrival->length;
+    uint32_t first = rx->count;
     arrival->place = 0;
     for (uint32_t offset = 0; offset < arrival->length; offset += step, arrival->place++)
         sort_out(rx, arrival, arrival->bytes + offset, ALB_MIN(step, arrival->length - offset), now);
+    if (rx->count > first + 1)
+        hurry_ack(rx, first);
 }
 
 static int control_int(const struct cmsghdr *control)

@@ -13,6 +13,7 @@ struct alb_csa_arrival {
     struct alb_assoc *assoc;
     struct alb_assoc_live *live; // once it is proven
     bool is_proven;              // the present life of the peer, which knows this life of ours
+    bool was_unproven;           // when a frame came, which was dropped for that alone
 };
 
 // Finds the association; there is none with a stranger. What comes from or for another life ends here; so does a RESET

@@ -303,19 +303,46 @@ static void count_drop(struct alb_csa_arrival *arrival, const struct alb_csa_fra
                   is_segment ? ALB_TRACE_CSA_OP(frame->segment.op) : ALB_TRACE_CSA_TYPE(frame->type), now);
 }
 
-static void on_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, alb_time now)
+enum part {
+    ALL,
+    NEWS, // what acknowledges, and what it is judged by
+    OTHERS,
+};
+
+// Returns what is wrong with the frame that cannot be understood, which is the last one.
+static enum alb_drop take_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, enum part part,
+                                 alb_time now)
 {
     struct alb_csa_frame frame;
-    enum alb_drop rest = ALB_DROP_NONE; // of what cannot be understood
-    bool is_unproven = false;
-    arrival->engine->csa->packet_number++;
+    enum alb_drop rest = ALB_DROP_NONE;
     while (alb_csa_next(&cursor, &frame, &rest)) {
+        bool is_news = frame.type == ALB_CSA_PATHS || frame.type == ALB_CSA_REPORT;
+        if (part != ALL && is_news != (part == NEWS))
+            continue;
         enum alb_drop drop = on_frame(arrival, &frame, now);
-        is_unproven |= drop == ALB_DROP_NOT_PROVEN;
+        arrival->was_unproven |= drop == ALB_DROP_NOT_PROVEN;
         if (drop != ALB_DROP_NONE)
             count_drop(arrival, &frame, drop, now);
     }
-    if (is_unproven && !arrival->is_proven)
+    return rest;
+}
+
+// What acknowledges stands behind the segments that left with it. A program should know that what it sent has arrived
+// before it gets the answer: some count on this order, which a NIC's acknowledgements keep.
+static bool may_bring_answer(const struct alb_csa_arrival *arrival, const struct alb_csa_cursor *cursor)
+{
+    return arrival->is_proven && arrival->live->inflight_bytes > 0 && cursor->at != cursor->end &&
+           cursor->at[0] == ALB_CSA_REQUEST;
+}
+
+static void on_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, alb_time now)
+{
+    arrival->engine->csa->packet_number++;
+    bool is_answer = may_bring_answer(arrival, &cursor);
+    if (is_answer)
+        (void)take_frames(arrival, cursor, NEWS, now);
+    enum alb_drop rest = take_frames(arrival, cursor, is_answer ? OTHERS : ALL, now);
+    if (arrival->was_unproven && !arrival->is_proven)
         alb_csa_challenge(arrival, now);
     if (rest == ALB_DROP_NONE)
         return;

@@ -505,6 +505,35 @@ static void alb_edge__tells_whether_a_write_goes_on(void **state)
     end_close(b);
 }
 
+// The acknowledgement ends the burst, and comes first, unless an answer to a READ is among what it would overtake.
+static void alb_edge__an_acknowledgement_overtakes_requests_of_its_burst(void **state)
+{
+    static const struct {
+        uint8_t opcodes[2];
+        uint32_t psns[3]; // as they come
+    } cases[] = {
+        {{ALB_RC_WRITE_ONLY, ALB_RC_SEND_ONLY}, {2, 0, 1}},
+        {{ALB_RC_SEND_ONLY, ALB_RC_READ_RESPONSE_ONLY}, {0, 1, 2}},
+        {{ALB_RC_SEND_ONLY, 0x3f}, {0, 1, 2}}, // of no kind
+    };
+    struct end *a = end_open("127.91.0.1"), *b = end_open("127.91.0.2");
+    struct alb_endpoint peer = end_endpoint(b);
+    for (uint32_t i = 0; i < ALB_COUNT(cases); i++) {
+        const struct alb_tx *tx = &a->sender->tx;
+        uint32_t before = b->count;
+        end_add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 3, 8, 4);
+        for (uint32_t k = 0; k < 3; k++)
+            *(uint8_t *)tx->iov[3 * k].iov_base = k < 2 ? cases[i].opcodes[k] : ALB_RC_ACK;
+        end_send(a, 1);
+        assert_int_equal(end_receive_all(b), 1);
+        assert_int_equal(b->count - before, 3);
+        for (uint32_t k = 0; k < 3; k++)
+            assert_int_equal(alb_get_be32(b->bytes[before + k] + ALB_BTH_SEQUENCE) & ALB_PSN_MASK, cases[i].psns[k]);
+    }
+    end_close(a);
+    end_close(b);
+}
+
 static void alb_edge__tells_whether_a_receive_ends(void **state)
 {
     static const struct {
@@ -533,6 +562,7 @@ int main(void)
         cmocka_unit_test(alb_edge__ipv6),
         cmocka_unit_test(alb_edge__tells_how_long_a_datagram_may_have_lain_unread),
         cmocka_unit_test(alb_edge__tells_whether_a_write_goes_on),
+        cmocka_unit_test(alb_edge__an_acknowledgement_overtakes_requests_of_its_burst),
         cmocka_unit_test(alb_edge__tells_whether_a_receive_ends),
         cmocka_unit_test(alb_edge__hop_limit_ipv4),
         cmocka_unit_test(alb_edge__hop_limit_ipv6),

@@ -320,6 +320,28 @@ static void report__of_who_is_gone(void **state)
     pair_pass(c->pair, 3000 * MS);
 }
 
+// A program that is answered knows by then that what it sent has arrived, though the report stands behind the answer.
+static void report__counts_before_the_answer_beside_it(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_wc wc;
+    assert_int_equal(pair_receive(c->pair, c->qps[0], 7, 0, 64), 0);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 8, 0, 64), 0);
+    csa_pair_ask(c, ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 8);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_SEND, 2, 0, 0, 8), 0);
+    assert_int_equal(pair_send(c->pair, 1), 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, NULL), 1);
+    pair_deliver(c->pair, 1);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, 1);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, 7);
+    csa_pair_expect(c, 1, 8, ALB_WC_SUCCESS);
+    pair_settle(c->pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +363,7 @@ int main(void)
         CSA_GREETED_TEST(tail__is_asked_for_by_what_is_known_meanwhile),
         CSA_GREETED_TEST(tail__nothing_is_missing),
         CSA_GREETED_TEST(report__of_who_is_gone),
+        CSA_GREETED_TEST(report__counts_before_the_answer_beside_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "engine/rc.h"
 
 #include "engine/tests/pair.h"
+#include "engine/tests/pair_expect.h"
 
 #include "base/tests/test.h"
 
@@ -78,6 +79,31 @@ static void rc__quiet(void **state)
     pair_settle(c->pair);
     assert_true(alb_engine_is_quiet(engines[0]));
     assert_true(alb_engine_is_quiet(engines[1]));
+}
+
+// The peer's program may have waited for it, and gets its own acknowledged before the answer comes. With one request it
+// ends the burst instead, and the edge brings it forward.
+static void rc__acknowledgement_goes_before_an_answer_of_several_requests(void **state)
+{
+    struct pair_qps *c = *state;
+    for (uint32_t requests = 1; requests <= 2; requests++) {
+        assert_int_equal(pair_receive(c->pair, c->qps[0], 2, 0, MTU), 0);
+        assert_int_equal(pair_receive(c->pair, c->qps[1], 2, 0, MTU), 0);
+        ask(c, ALB_WR_SEND, 8);
+        pair_send(c->pair, 0);
+        pair_deliver_all(c->pair, 0);
+        if (requests == 2)
+            assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_WRITE, 3, 0, 0, 64), 0);
+        assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_SEND, 3, 0, 0, 8), 0);
+        assert_int_equal(pair_send(c->pair, 1), requests + 1);
+        for (uint32_t i = 0; i <= requests; i++)
+            assert_int_equal(pair_peek(c->pair, 1, i)->roce.opcode == ALB_RC_ACK, i == (requests == 1 ? 1 : 0));
+        pair_settle(c->pair);
+        pair_expect(c->pair, 1, 2, ALB_WC_SUCCESS);
+        struct alb_wc wc;
+        while (pair_poll(c->pair, 0, &wc) || pair_poll(c->pair, 1, &wc))
+            continue;
+    }
 }
 
 // What has not begun when draining begins waits for the program, not for the peer.
@@ -286,6 +312,7 @@ int main(void)
         PAIR_RC_TEST(rc__numbers_are_told_when_asked),
         PAIR_RC_TEST(rc__packets_say_that_their_path_is_the_one),
         PAIR_RC_TEST(rc__quiet),
+        PAIR_RC_TEST(rc__acknowledgement_goes_before_an_answer_of_several_requests),
         PAIR_RC_TEST(rc__quiet_when_drained),
         PAIR_RC_TEST(rc__answering_and_asking_take_turns),
         cmocka_unit_test(rc__peers_are_limited),
