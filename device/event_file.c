@@ -16,8 +16,8 @@ static int open_both(struct alb_event_file *file)
     file->count_fd = alb_descriptor_aside(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
     if (file->count_fd < 0)
         return errno;
-    file->fd = epoll_create1(EPOLL_CLOEXEC);
-    if (file->fd >= 0 && epoll_ctl(file->fd, EPOLL_CTL_ADD, file->count_fd, &readable) == 0)
+    file->fd = alb_sys_epoll_create();
+    if (file->fd >= 0 && alb_sys_epoll_control(file->fd, EPOLL_CTL_ADD, file->count_fd, &readable) == 0)
         return 0;
     int error = errno;
     if (file->fd >= 0)

@@ -4,11 +4,11 @@
 
 #include "device/address.h"
 #include "device/carrier.h"
+#include "device/syscalls.h"
 #include "wire/datagram.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 struct alb_joined_group {
     struct alb_addr addr;
@@ -47,7 +47,7 @@ static int open_on(struct alb_joined_group *joined, uint32_t ifindex, bool is_ca
     if (error)
         return error;
     joined->socket_count++; // to be closed with the others, whatever comes
-    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, sock->fd, &event) != 0 ? errno : 0;
+    return alb_sys_epoll_control(epoll_fd, EPOLL_CTL_ADD, sock->fd, &event) != 0 ? errno : 0;
 }
 
 static bool is_carried(const struct alb_groups *groups, const struct alb_addr *group)
@@ -72,7 +72,7 @@ static int open_all(const struct alb_groups *groups, struct alb_joined_group *jo
 static void close_all(struct alb_joined_group *joined, int epoll_fd)
 {
     for (uint32_t i = 0; i < joined->socket_count; i++) {
-        epoll_ctl(epoll_fd, EPOLL_CTL_DEL, joined->sockets[i].fd, NULL);
+        alb_sys_epoll_control(epoll_fd, EPOLL_CTL_DEL, joined->sockets[i].fd, NULL);
         alb_socket_close(&joined->sockets[i]);
     }
     joined->socket_count = 0;

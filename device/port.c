@@ -13,7 +13,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -26,7 +25,7 @@
 static int watch_one(struct alb_port *port, struct alb_socket *sock)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = sock};
-    return epoll_ctl(port->epoll_fd, EPOLL_CTL_ADD, sock->fd, &event) == 0 ? 0 : errno;
+    return alb_sys_epoll_control(port->epoll_fd, EPOLL_CTL_ADD, sock->fd, &event) == 0 ? 0 : errno;
 }
 
 static int watch(struct alb_port *port, struct alb_socket *sockets)
@@ -45,7 +44,7 @@ static void close_all(struct alb_port *port, struct alb_socket *sockets)
 
 static int open_files(struct alb_port *port)
 {
-    port->epoll_fd = alb_descriptor_aside(epoll_create1(EPOLL_CLOEXEC));
+    port->epoll_fd = alb_descriptor_aside(alb_sys_epoll_create());
     if (port->epoll_fd < 0)
         return errno;
     port->wake_fd = alb_descriptor_aside(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -166,7 +165,7 @@ static void unwatch(struct alb_port *port, struct alb_socket *sock)
     if (before && watch_one(port, before) != 0)
         return;
     atomic_store(&port->unwatched, sock);
-    epoll_ctl(port->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
+    alb_sys_epoll_control(port->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
     alb_port_wake(port);
 }
 
@@ -192,7 +191,7 @@ int alb_port_rouse(struct alb_port *port, int fd)
         return error;
     atomic_store(&port->unwatched, NULL);
     port->hot_times = 0;
-    if (epoll_ctl(fd, EPOLL_CTL_ADD, port->epoll_fd, &event) != 0)
+    if (alb_sys_epoll_control(fd, EPOLL_CTL_ADD, port->epoll_fd, &event) != 0)
         return errno;
     port->rouses_fd = fd;
     return 0;
@@ -201,7 +200,7 @@ int alb_port_rouse(struct alb_port *port, int fd)
 void alb_port_rouse_end(struct alb_port *port)
 {
     if (port->rouses_fd >= 0)
-        epoll_ctl(port->rouses_fd, EPOLL_CTL_DEL, port->epoll_fd, NULL);
+        alb_sys_epoll_control(port->rouses_fd, EPOLL_CTL_DEL, port->epoll_fd, NULL);
     port->rouses_fd = -1;
 }
 

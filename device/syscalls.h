@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The system calls of the data path, made without the C library's wrappers: in a program with threads these switch
 // cancellation on and off around each call, which cost a twentieth of a round trip, and a thread that was cancelled
-// there would take the token along (device/cancel.h). Results and errno are the wrappers'.
+// there would take the token along (device/cancel.h). Results and errno are the wrappers'. Those of epoll are here,
+// too, since librspreload (from rdma-core 65 on) stands in front of the wrappers and makes rsockets of what they are
+// given.
 #pragma once
 
 #include <fcntl.h>
@@ -47,10 +49,25 @@ static inline int alb_sys_connect(int fd, const struct sockaddr *peer, socklen_t
     return (int)syscall(SYS_connect, fd, peer, length);
 }
 
+static inline int alb_sys_epoll_create(void)
+{
+    return (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+}
+
+static inline int alb_sys_epoll_control(int fd, int operation, int target, struct epoll_event *event)
+{
+    return (int)syscall(SYS_epoll_ctl, fd, operation, target, event);
+}
+
+static inline int alb_sys_epoll_wait(int fd, struct epoll_event *events, int capacity, int timeout_ms)
+{
+    return (int)syscall(SYS_epoll_pwait, fd, events, capacity, timeout_ms, NULL, _NSIG / 8);
+}
+
 // Looks, and does not wait.
 static inline int alb_sys_epoll_look(int fd, struct epoll_event *events, int capacity)
 {
-    return (int)syscall(SYS_epoll_pwait, fd, events, capacity, 0, NULL, _NSIG / 8);
+    return alb_sys_epoll_wait(fd, events, capacity, 0);
 }
 
 // Adds one to an eventfd.

@@ -4,16 +4,16 @@
 
 #include "device/descriptor.h"
 #include "device/mutex.h"
+#include "device/syscalls.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 int rsocket_listen_to(struct rsocket *rs, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-    return epoll_ctl(rs->fd, EPOLL_CTL_ADD, fd, &event) ? errno : 0;
+    return alb_sys_epoll_control(rs->fd, EPOLL_CTL_ADD, fd, &event) ? errno : 0;
 }
 
 void rsocket_set_blocking(int fd, bool is_blocking)
@@ -25,7 +25,7 @@ void rsocket_set_blocking(int fd, bool is_blocking)
 
 static int open_descriptors(struct rsocket *rs)
 {
-    rs->fd = rsocket_number(epoll_create1(EPOLL_CLOEXEC));
+    rs->fd = rsocket_number(alb_sys_epoll_create());
     if (rs->fd < 0)
         return errno;
     rs->wake_fd = alb_descriptor_aside(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

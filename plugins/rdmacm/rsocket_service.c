@@ -5,8 +5,8 @@
 
 #include "device/descriptor.h"
 #include "device/spawn.h"
+#include "device/syscalls.h"
 
-#include <sys/epoll.h>
 #include <unistd.h>
 
 static struct {
@@ -18,7 +18,7 @@ static struct {
 static int watch(struct rsocket *rs, int operation)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = rs->fd};
-    return epoll_ctl(service.epoll_fd, operation, rs->service_fd, &event) ? errno : 0;
+    return alb_sys_epoll_control(service.epoll_fd, operation, rs->service_fd, &event) ? errno : 0;
 }
 
 static void serve(int fd)
@@ -53,7 +53,7 @@ static void *run(void *unused)
     struct epoll_event events[EVENTS];
     alb_time probed = alb_device_now();
     for (;;) {
-        int count = epoll_wait(service.epoll_fd, events, EVENTS, PROBE_MS);
+        int count = alb_sys_epoll_wait(service.epoll_fd, events, EVENTS, PROBE_MS);
         for (int i = 0; i < count; i++)
             serve(events[i].data.fd);
         if (alb_device_now() - probed < PROBE_MS * ALB_NS_PER_MS)
@@ -78,7 +78,7 @@ static int start(void)
     int error = 0;
     pthread_mutex_lock(&service.lock);
     if (!service.is_running) {
-        service.epoll_fd = alb_descriptor_aside(epoll_create1(EPOLL_CLOEXEC));
+        service.epoll_fd = alb_descriptor_aside(alb_sys_epoll_create());
         error = service.epoll_fd < 0 ? errno : start_thread();
         service.is_running = !error;
         if (error && service.epoll_fd >= 0)

@@ -16,13 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 // Sanitizers have such calls themselves.
@@ -114,9 +114,6 @@ void free(void *block)
     X(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *length),                                \
       (fd, level, name, value, length), ENOPROTOOPT)                                                                 \
     X(int, eventfd, (unsigned count, int flags), (count, flags), EMFILE)                                             \
-    X(int, epoll_create1, (int flags), (flags), EMFILE)                                                              \
-    X(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event), (epoll, operation, fd, event),  \
-      ENOSPC)                                                                                                        \
     X(int, memfd_create, (const char *name, unsigned flags), (name, flags), EMFILE)                                  \
     X(int, ftruncate, (int fd, off_t length), (fd, length), EFBIG)                                                   \
     X(int, fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length), ENOSPC)            \
@@ -142,6 +139,7 @@ static void *(*real_mmap)(void *at, size_t bytes, int protection, int flags, int
 static int (*real_open)(const char *path, int flags, ...);
 static int (*real_openat)(int folder, const char *path, int flags, ...);
 static int (*real_fcntl)(int fd, int command, ...);
+static long (*real_syscall)(long number, ...);
 static int (*real_pthread_create)(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                                   void *argument);
 
@@ -186,6 +184,23 @@ int fcntl(int fd, int command, ...)
     return -1;
 }
 
+// Those of epoll are made like this (device/syscalls.h).
+long syscall(long number, ...)
+{
+    long arguments[6];
+    va_list more;
+    va_start(more, number);
+    for (size_t i = 0; i < 6; i++)
+        arguments[i] = va_arg(more, long);
+    va_end(more);
+    bool is_refused =
+        (number == SYS_epoll_create1 && refuses("epoll_create1")) || (number == SYS_epoll_ctl && refuses("epoll_ctl"));
+    if (!is_refused)
+        return real_syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+    errno = number == SYS_epoll_ctl ? ENOSPC : EMFILE;
+    return -1;
+}
+
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
 {
     return refuses("pthread_create") ? EAGAIN : real_pthread_create(thread, attributes, run, argument);
@@ -200,6 +215,7 @@ __attribute__((constructor)) static void find_calls(void)
     *(void **)&real_open = dlsym(RTLD_NEXT, "open");
     *(void **)&real_openat = dlsym(RTLD_NEXT, "openat");
     *(void **)&real_fcntl = dlsym(RTLD_NEXT, "fcntl");
+    *(void **)&real_syscall = dlsym(RTLD_NEXT, "syscall");
     *(void **)&real_pthread_create = dlsym(RTLD_NEXT, "pthread_create");
 }
 
