@@ -84,11 +84,14 @@ static bool is_allowed(const struct alb_qp *qp, const struct alb_mw_bind *bind, 
     return !mw->is_valid && bind->length > 0 && range_is_allowed(bind);
 }
 
+// Of type 2 the request says the low byte, and drivers take no more of it: programs give keys of which the rest is any.
 static uint32_t key_after(const struct alb_mw_bind *bind)
 {
     const struct alb_region *mw = bind->mw;
     if (mw && mw->mw_type == ALB_MW_TYPE_1 && bind->rkey == 0)
         return (mw->key & ~0xffu) | (uint8_t)(mw->key + 1);
+    if (mw && mw->mw_type == ALB_MW_TYPE_2)
+        return (mw->key & ~0xffu) | (uint8_t)bind->rkey;
     return bind->rkey;
 }
 

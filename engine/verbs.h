@@ -410,7 +410,7 @@ struct alb_mw_bind {
     uint64_t addr;
     uint64_t length; // 0 unbinds a window of type 1
     uint32_t access;
-    uint32_t rkey; // the new key, of which the low byte is free; type 1: or 0, and the low byte goes up by one
+    uint32_t rkey; // the low byte of the new key; type 1: the whole of it, or 0, and the low byte goes up by one
 };
 
 struct alb_send_wr {

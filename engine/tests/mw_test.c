@@ -191,9 +191,6 @@ static void mw_bind__refuses_what_the_region_does_not_give(void **state)
         bad.length = UINT64_MAX;
         refuses(&s, bad);
         bad = s.bind;
-        bad.rkey = alb_region_key(s.mw) ^ 0x100; // not the window's place
-        refuses(&s, bad);
-        bad = s.bind;
         bad.mw = s.mr;
         refuses(&s, bad);
         // Reading needs no local write.
@@ -201,6 +198,23 @@ static void mw_bind__refuses_what_the_region_does_not_give(void **state)
         good.mr = fixture_region_with(s.f, memory, sizeof(memory), ALB_ACCESS_MW_BIND);
         good.access = ALB_ACCESS_REMOTE_READ;
         assert_int_equal(alb_mw_bind(s.qp, &good), ALB_WC_SUCCESS);
+    }
+}
+
+static void mw_bind__place_in_the_key(void **state)
+{
+    for (enum alb_mw_type type = ALB_MW_TYPE_1; type <= ALB_MW_TYPE_2; type++) {
+        struct scene s = scene(state, type);
+        uint32_t unbound = alb_region_key(s.mw);
+        s.bind.rkey = ~unbound; // not the window's place
+        if (type == ALB_MW_TYPE_1) {
+            refuses(&s, s.bind);
+            continue;
+        }
+        assert_int_equal(alb_mw_bind(s.qp, &s.bind), ALB_WC_SUCCESS);
+        assert_int_equal(alb_region_key(s.mw), unbound ^ 0xff);
+        assert_int_equal(use(s.qp, unbound ^ 0xff, s.bind.addr, 1, ALB_ACCESS_REMOTE_READ), ALB_ACCESS_OK);
+        assert_int_equal(use(s.qp, s.bind.rkey, s.bind.addr, 1, ALB_ACCESS_REMOTE_READ), ALB_ACCESS_BAD_KEY);
     }
 }
 
@@ -260,6 +274,7 @@ int main(void)
         FIXTURE_TEST(mw_bind__type_2_is_not_unbound_by_length_zero),
         FIXTURE_TEST(mw_bind__zero_based),
         FIXTURE_TEST(mw_bind__refuses_what_the_region_does_not_give),
+        FIXTURE_TEST(mw_bind__place_in_the_key),
         FIXTURE_TEST(mw_bind__one_domain),
         FIXTURE_TEST(mw_create__limits),
         FIXTURE_TEST(region_invalidate__not_of_a_region),
