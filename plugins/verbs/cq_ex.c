@@ -126,12 +126,29 @@ static uint64_t nanoseconds(clockid_t clock)
     return (uint64_t)time.tv_sec * ALB_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-// The device's clock is the monotonic one; its distance from the wall clock is taken now, so a step of that clock shows
-// at once.
+// From the device's clock, which is the monotonic one, to the wall clock, both read at the same moment or nearly so.
+static uint64_t wall_distance(uint64_t error_max)
+{
+    alb_time before, after;
+    uint64_t wall;
+    do {
+        before = alb_device_now();
+        wall = nanoseconds(CLOCK_REALTIME);
+        after = alb_device_now();
+    } while (after - before > error_max);
+    return wall - after;
+}
+
+// The distance is looked at now, so a step of the wall clock shows at once. What differs by less is how long the two
+// readings took: kept as it was, so that times of completions do not run backwards.
 static uint64_t read_completion_wallclock(struct ibv_cq_ex *ex)
 {
-    uint64_t wall = nanoseconds(CLOCK_REALTIME);
-    return wall - (alb_device_now() - door_cq(ex)->shown.timestamp);
+    const uint64_t step = ALB_NS_PER_MS;
+    struct alb_door_cq *cq = door_cq(ex);
+    uint64_t distance = wall_distance(step / 2);
+    if (distance - cq->wall_distance + step > 2 * step)
+        cq->wall_distance = distance;
+    return cq->shown.timestamp + cq->wall_distance;
 }
 
 static int check_init(struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)

@@ -334,6 +334,7 @@ struct alb_door_cq {
     struct alb_door_pd *parent_domain; // or NULL
     struct alb_spinlock poll_lock;
     struct alb_wc shown;          // between ibv_start_poll and ibv_end_poll: what is read
+    uint64_t wall_distance;       // from the device's clock, when a completion's wall clock was last read
     struct alb_notice completion; // to the channel
     struct alb_notice overrun;    // asynchronous
 };
