@@ -24,10 +24,13 @@ int alb_door_access(unsigned int flags, uint32_t *access)
     return 0;
 }
 
+// Nothing may be registered, as with a kernel (which refuses it where a page begins): its key is good for nothing else.
 static int check_range(const void *address, size_t length, uint32_t access)
 {
-    if (length == 0 || (uintptr_t)address + length < length)
+    if ((uintptr_t)address + length < length)
         return EINVAL;
+    if (length == 0)
+        return 0;
     return alb_door_check_mapped(address, length, access & ALB_ACCESS_LOCAL_WRITE);
 }
 
@@ -185,7 +188,7 @@ static int plan_change(const struct alb_door_mr *mr, int flags, struct ibv_pd *p
         return EINVAL;
     }
     if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-        if (!address)
+        if (!address || length == 0)
             return EINVAL;
         change->address = address;
         change->length = length;

@@ -56,10 +56,40 @@ static void reg_mr__memory(void **state)
     munmap(page, 4096);
     assert_refused(f, (void *)8192, 4096, 0, EFAULT); // where the kernel puts nothing
     assert_refused(f, NULL, 4096, 0, EFAULT);
-    assert_refused(f, f->memory, 0, 0, EINVAL);
     assert_refused(f, f->memory, SIZE_MAX, 0, EINVAL);
     assert_null(ibv_reg_mr(NULL, f->memory, 1, 0));
     assert_int_equal(errno, EINVAL);
+}
+
+static enum ibv_wc_status write_there(struct fixture *f, struct ibv_qp *qp, const struct ibv_mr *mr, uint32_t length)
+{
+    struct ibv_sge sge = fixture_sge(f, 0, length);
+    struct ibv_send_wr wr = {.sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_WRITE,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .wr.rdma = {.remote_addr = (uintptr_t)mr->addr, .rkey = mr->rkey}},
+                       *bad;
+    assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+    return fixture_wait(f->cq).status;
+}
+
+static void reg_mr__of_nothing(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t *const where[] = {f->memory + 8192, NULL};
+    for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
+        struct ibv_qp *a = fixture_qp(f, IBV_QPT_RC), *b = fixture_qp(f, IBV_QPT_RC);
+        struct ibv_mr *mr = ibv_reg_mr(f->pd, where[i], 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+        assert_non_null(mr);
+        assert_int_equal(mr->length, 0);
+        fixture_connect(a, b);
+        assert_int_equal(write_there(f, a, mr, 0), IBV_WC_SUCCESS);
+        assert_int_equal(write_there(f, a, mr, 1), IBV_WC_REM_ACCESS_ERR);
+        assert_int_equal(ibv_destroy_qp(a), 0);
+        assert_int_equal(ibv_destroy_qp(b), 0);
+        assert_int_equal(ibv_dereg_mr(mr), 0);
+    }
 }
 
 // A peer that wrote there would end the process by SIGBUS.
@@ -166,11 +196,9 @@ static void rereg_mr__refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(reg_mr__access_flags),
-        FIXTURE_TEST(reg_mr__memory),
-        FIXTURE_TEST(reg_mr__behind_the_end_of_a_file),
-        FIXTURE_TEST(reg_mr_iova__used_by_peers),
-        FIXTURE_TEST(rereg_mr__each_part),
+        FIXTURE_TEST(reg_mr__access_flags),       FIXTURE_TEST(reg_mr__memory),
+        FIXTURE_TEST(reg_mr__of_nothing),         FIXTURE_TEST(reg_mr__behind_the_end_of_a_file),
+        FIXTURE_TEST(reg_mr_iova__used_by_peers), FIXTURE_TEST(rereg_mr__each_part),
         FIXTURE_TEST(rereg_mr__refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
