@@ -467,8 +467,8 @@ void alb_door_target_leave(struct alb_door_qp *qp);
 void alb_door_target_raise(struct alb_door_target *target, void (*raise)(struct alb_door_qp *, enum ibv_event_type),
                            enum ibv_event_type type);
 
-// ibv_qp_attr <-> alb_qp_attr. From: EINVAL for unknown mask bits; EOPNOTSUPP for access by FLUSH; errors of
-// alb_door_av_from_attr. An MTU code that is none becomes 0 bytes, which the engine refuses.
+// ibv_qp_attr <-> alb_qp_attr. From: EINVAL for unknown mask bits; errors of alb_door_av_from_attr. An MTU code that
+// is none becomes 0 bytes, which the engine refuses.
 int alb_door_qp_attr_from(struct alb_door_context *context, const struct ibv_qp_attr *attr, int mask,
                           struct alb_qp_attr *engine_attr);
 void alb_door_qp_attr_to(const struct alb_qp_attr *engine_attr, struct ibv_qp_attr *attr);
