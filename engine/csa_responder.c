@@ -69,6 +69,17 @@ static enum alb_outcome admit(struct alb_csa *csa, const struct alb_csa_segment 
     return alb_unlikely(csa->qp->xrcd) ? alb_xrc_name(csa->qp, segment->xrc_srqn, is_in_progress) : ALB_OUTCOME_OK;
 }
 
+static enum alb_outcome begin_message(struct alb_csa *csa, const struct alb_csa_segment *segment)
+{
+    struct alb_qp *qp = csa->qp;
+    enum alb_outcome outcome = alb_csa_message_begin(qp, segment, &csa->target);
+    // As with rc, where such a packet takes its receive before its memory is looked at.
+    if (alb_unlikely(outcome != ALB_OUTCOME_OK && outcome != ALB_OUTCOME_RNR) && segment->op == ALB_CSA_WRITE_IMM &&
+        segment->flags & ALB_CSA_LAST)
+        alb_qp_take_receive(qp);
+    return outcome;
+}
+
 static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment *segment, alb_time now)
 {
     struct alb_qp *qp = csa->qp;
@@ -81,7 +92,7 @@ static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment 
     case ALB_CSA_SEND_INV:
     case ALB_CSA_WRITE:
     case ALB_CSA_WRITE_IMM:
-        return alb_csa_message_begin(qp, segment, &csa->target);
+        return begin_message(csa, segment);
     case ALB_CSA_TXN_WRITE:
     case ALB_CSA_TXN_END:
         return alb_reflect_in_begin(csa, segment, &csa->target, now);

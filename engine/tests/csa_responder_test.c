@@ -146,6 +146,24 @@ static void refuse__what_may_not_be(void **state)
 }
 
 // Four were agreed; the requester says in each which answers it holds.
+// With one segment, as on the other device: there the last packet of several names no memory.
+static void refuse__ends_the_receive_of_an_immediate(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_wc wc;
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 7, 8192, 64), 0);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 8, 8192, 64), 0);
+    struct alb_csa_segment segment = ask(c, ALB_CSA_WRITE_IMM, 1);
+    segment.rkey ^= 0x100;
+    arrive(c, &segment);
+    assert_true(pair_poll(c->pair, 1, &wc));
+    assert_int_equal(wc.wr_id, 7);
+    assert_int_equal(wc.status, ALB_WC_LOC_ACCESS_ERR);
+    assert_true(pair_poll(c->pair, 1, &wc));
+    assert_int_equal(wc.wr_id, 8);
+    assert_int_equal(wc.status, ALB_WC_WR_FLUSH_ERR);
+}
+
 static void refuse__more_answers_than_were_agreed(void **state)
 {
     struct csa_pair *c = *state;
@@ -471,6 +489,7 @@ int main(void)
         CSA_GREETED_TEST(atomic__once_however_often_it_comes),
         CSA_GREETED_TEST(atomic__no_room_for_its_answer__is_executed_once_and_later),
         cmocka_unit_test(refuse__what_may_not_be),
+        CSA_GREETED_TEST(refuse__ends_the_receive_of_an_immediate),
         CSA_GREETED_TEST(refuse__more_answers_than_were_agreed),
         CSA_GREETED_TEST(end__completion_queue_overruns),
         cmocka_unit_test(end__completion_queue_overruns_behind_a_read),
