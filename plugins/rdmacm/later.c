@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Names of rdma-core releases later than the <rdma/rdma_cma.h> that this may be built with: a program that was linked
 // against one starts, and is refused what it asks for. (Names resolved by a subnet's service records, events that a
-// program writes, epoll of rsockets.)
+// program writes.)
 #include "plugins/rdmacm/door.h"
 
 int alb_later_refuse(void);
@@ -16,6 +16,3 @@ int alb_later_refuse(void)
 LATER(rdma_query_addrinfo, "RDMACM_1.4");
 LATER(rdma_resolve_addrinfo, "RDMACM_1.4");
 LATER(rdma_write_cm_event, "RDMACM_1.4");
-LATER(repoll_create, "RDMACM_1.5");
-LATER(repoll_ctl, "RDMACM_1.5");
-LATER(repoll_wait, "RDMACM_1.5");

@@ -6,7 +6,8 @@
 // something may have happened to the rsocket. In it are the completion channels and an eventfd by which threads wake
 // each other.
 //
-// Locks, outermost first: an rsocket's lock; that of the listener it came from; those of door.h; the table's.
+// Locks, outermost first: that of an epoll instance; an rsocket's lock; that of the listener it came from; those of
+// door.h; the table's.
 #pragma once
 
 #include "plugins/rdmacm/door.h"
@@ -16,6 +17,7 @@
 #include <rdma/rsocket.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 // What rsetsockopt can say before a connection is there.
@@ -62,6 +64,7 @@ struct rsocket {
     int service_fd; // what the service thread watches, or -1
     int domain, type;
     _Atomic uint32_t references;
+    _Atomic uint32_t watchers; // instances of rsocket_epoll.c that it is in
     pthread_mutex_t lock;
     uint32_t waiters; // threads that sleep, or are on their way to or from it
     uint32_t woken;   // of those, by the last wake; wake_fd is readable until they have all left
@@ -151,6 +154,24 @@ int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags
 // follows, with what was stored in *entered.
 bool rsocket_enter(struct rsocket *rs, uint64_t *entered);
 void rsocket_leave(struct rsocket *rs, uint64_t entered);
+
+// ---- rsocket_poll.c
+
+// What of that holds now.
+short rsocket_look(struct rsocket *rs, short asked);
+// As poll(2), within rsocket_cancel_off: how many are ready, or an error, which is negative.
+int rsocket_poll_until(struct pollfd *fds, nfds_t count, alb_time until);
+
+// ---- rsocket_epoll.c
+
+// As <rdma/rsocket.h> of rdma-core 65 declares them.
+int repoll_create(int flags);
+int repoll_ctl(int instance, int operation, int fd, struct epoll_event *event);
+int repoll_wait(int instance, struct epoll_event *events, int capacity, int timeout_ms);
+
+bool rsocket_is_epoll(const struct rsocket *rs);
+// Out of all instances: it has been closed.
+void rsocket_epoll_forget(const struct rsocket *rs);
 
 // ---- rsocket_service.c: a thread that sees to what has to go on while the program does something else
 

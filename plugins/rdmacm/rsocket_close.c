@@ -30,6 +30,7 @@ static int close_one(int fd)
         return EBADF;
     rsocket_lock(rs);
     close_locked(rs, alb_device_now() + CLOSE_MS * ALB_NS_PER_MS);
+    rsocket_epoll_forget(rs);
     rsocket_put(rs);
     return 0;
 }
@@ -62,7 +63,8 @@ void rsocket_close_all(void)
         return;
     for (int fd = 0; (rs = rsocket_table_next(fd)); fd++) {
         fd = rs->fd;
-        close_at_exit(fd, until);
+        if (!rsocket_is_epoll(rs)) // threads that wait by one go on doing so, as with a kernel
+            close_at_exit(fd, until);
         rsocket_put(rs);
     }
 }

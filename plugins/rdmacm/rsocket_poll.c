@@ -27,7 +27,7 @@ enum { FEW = 32 };
 
 // ---- looking
 
-static short look_at(struct rsocket *rs, short asked)
+short rsocket_look(struct rsocket *rs, short asked)
 {
     rsocket_lock(rs);
     rsocket_progress(rs);
@@ -44,7 +44,7 @@ static int look_at_rsockets(struct set *set)
     for (nfds_t i = 0; i < set->count; i++) {
         if (!set->rsockets[i])
             continue;
-        set->fds[i].revents = look_at(set->rsockets[i], set->fds[i].events);
+        set->fds[i].revents = rsocket_look(set->rsockets[i], set->fds[i].events);
         ready += set->fds[i].revents != 0;
     }
     return ready;
@@ -202,8 +202,7 @@ static int poll_both(struct set *set, alb_time until)
     return result;
 }
 
-// Ready ones, or an error, which is negative.
-static int poll_few_or_many(struct pollfd *fds, nfds_t count, alb_time until)
+int rsocket_poll_until(struct pollfd *fds, nfds_t count, alb_time until)
 {
     struct pollfd few_fds[FEW];
     struct rsocket *few_rsockets[FEW];
@@ -224,7 +223,7 @@ static int poll_few_or_many(struct pollfd *fds, nfds_t count, alb_time until)
 static int poll_until(struct pollfd *fds, nfds_t count, alb_time until)
 {
     rsocket_cancel_off();
-    int result = poll_few_or_many(fds, count, until);
+    int result = rsocket_poll_until(fds, count, until);
     rsocket_cancel_back();
     return result < 0 ? rdmacm_fail(-result) : result;
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -522,6 +523,19 @@ static bool looks_up_and_joins(void)
     return is_done;
 }
 
+int repoll_create(int flags); // of <rdma/rsocket.h> from rdma-core 65 on
+int repoll_ctl(int instance, int operation, int fd, struct epoll_event *event);
+
+static bool watches(int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    int instance = repoll_create(0);
+    bool is_done = instance >= 0 && fd >= 0 && repoll_ctl(instance, EPOLL_CTL_ADD, fd, &event) == 0;
+    if (instance >= 0)
+        assert_int_equal(rclose(instance), 0);
+    return is_done;
+}
+
 static bool makes_rsockets(void)
 {
     struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
@@ -529,6 +543,7 @@ static bool makes_rsockets(void)
     bool is_done = stream >= 0 && rbind(stream, (struct sockaddr *)&here, sizeof(struct sockaddr_in)) == 0 &&
                    rlisten(stream, 4) == 0;
     is_done &= datagram >= 0 && rbind(datagram, (struct sockaddr *)&here, sizeof(struct sockaddr_in)) == 0;
+    is_done &= watches(stream);
     if (stream >= 0)
         assert_int_equal(rclose(stream), 0);
     if (datagram >= 0)
