@@ -16,6 +16,12 @@ static int translate_bind(const struct ibv_send_wr *wr, struct alb_send_wr *to)
     return 0;
 }
 
+// As irdma does it; with other drivers the window keeps its old key until the program gives it the new one.
+static void note_bound(struct ibv_mw *mw, uint32_t rkey)
+{
+    mw->rkey = (mw->rkey & ~0xffu) | (rkey & 0xff);
+}
+
 // The engine's form of a work request. EINVAL: what the engine would not see.
 static int translate(const struct alb_door_qp *qp, const struct ibv_send_wr *wr, struct alb_send_wr *to)
 {
@@ -79,6 +85,8 @@ static int post_send(struct ibv_qp *outer, struct ibv_send_wr *wr, struct ibv_se
             error = alb_qp_send_stage(qp->engine_qp, &engine_wr);
         if (error)
             break;
+        if (alb_unlikely(wr->opcode == IBV_WR_BIND_MW))
+            note_bound(wr->bind_mw.mw, wr->bind_mw.rkey);
         any = true;
     }
     if (any)

@@ -83,6 +83,30 @@ static void bind_mw__type_2(void **state)
     assert_int_equal(ibv_destroy_qp(b), 0);
 }
 
+// What a request says of the key beside its low byte is any.
+static void bind_mw__the_window_knows_its_key(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_qp *a = fixture_qp(f, IBV_QPT_RC), *b = fixture_qp(f, IBV_QPT_RC);
+    struct ibv_mw *mw = ibv_alloc_mw(f->pd, IBV_MW_TYPE_2);
+    uint32_t key = ibv_inc_rkey(mw->rkey);
+    struct ibv_send_wr wr = {.wr_id = 6,
+                             .opcode = IBV_WR_BIND_MW,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .bind_mw = {.mw = mw, .rkey = key ^ 0xffff00, .bind_info = bind_of(f, 8).bind_info}},
+                       *bad;
+    assert_int_not_equal(ibv_post_send(b, &wr, &bad), 0); // not connected yet
+    assert_int_not_equal(mw->rkey, key);
+    fixture_connect(a, b);
+    assert_int_equal(ibv_post_send(b, &wr, &bad), 0);
+    assert_int_equal(mw->rkey, key);
+    assert_int_equal(fixture_wait_for(f->cq, 6).status, IBV_WC_SUCCESS);
+    assert_int_equal(write_through(f, a, key), IBV_WC_SUCCESS);
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+    assert_int_equal(ibv_destroy_qp(a), 0);
+    assert_int_equal(ibv_destroy_qp(b), 0);
+}
+
 static void bind_mw__refused(void **state)
 {
     struct fixture *f = *state;
@@ -112,6 +136,6 @@ static void bind_mw__refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {FIXTURE_TEST(bind_mw__type_1), FIXTURE_TEST(bind_mw__type_2),
-                                       FIXTURE_TEST(bind_mw__refused)};
+                                       FIXTURE_TEST(bind_mw__the_window_knows_its_key), FIXTURE_TEST(bind_mw__refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
