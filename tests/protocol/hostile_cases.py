@@ -156,7 +156,7 @@ def forged(stage):
 
 
 def stranger(stage):
-    """An address with which nothing is connected is not even answered."""
+    """An address with which nothing is connected is not answered, but that an epoch is not the program's for it: a peer's would not do."""
     with stage.target() as (program, peer, pair):
         known(program, peer, pair)
         other = Peer(STRANGER)
@@ -168,11 +168,11 @@ def stranger(stage):
                 other.put_bytes(other.encoded(packet))
             settle(program, peer, pair)
             other.step()
-            check(not other.heard, "no answer")
+            check([[frame.__class__ for frame in packet.frames] for packet in other.heard] == [[Reset]], "a RESET, to the second")
         finally:
             other.close()
         check(is_untouched(program), "nothing is written")
-        check(drops(program)["not_proven"] == 2, "both are counted")
+        check(drops(program)["not_proven"] == 1 and drops(program)["bad_epoch"] == 1, "both are counted")
 
 
 def garbage(stage):
