@@ -16,10 +16,12 @@ static int translate_bind(const struct ibv_send_wr *wr, struct alb_send_wr *to)
     return 0;
 }
 
-// As irdma does it; with other drivers the window keeps its old key until the program gives it the new one.
+// As irdma does it; with other drivers the window keeps its old key until the program gives it the new one. Two queue
+// pairs may want one window: one of the keys is its own then.
 static void note_bound(struct ibv_mw *mw, uint32_t rkey)
 {
-    mw->rkey = (mw->rkey & ~0xffu) | (rkey & 0xff);
+    uint32_t index = __atomic_load_n(&mw->rkey, __ATOMIC_RELAXED) & ~0xffu;
+    __atomic_store_n(&mw->rkey, index | (rkey & 0xff), __ATOMIC_RELAXED);
 }
 
 // The engine's form of a work request. EINVAL: what the engine would not see.
