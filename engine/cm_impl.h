@@ -7,13 +7,13 @@
 #include "engine/gsi.h"
 #include "engine/impl.h"
 
-#define ALB_CM_TIME_MAX      (60 * ALB_NS_PER_S) // of anything a message may make us wait for
-#define ALB_CM_STRANGER_NS      (20 * ALB_NS_PER_S) // an answer waits for a peer that has not shown that it is there
-#define ALB_CM_STRANGER_RETRIES 7                   // and is sent so many times more
-#define ALB_CM_TIME_MIN      ALB_NS_PER_MS       // between two copies of a message
-#define ALB_CM_LINGER_NS     (10 * ALB_NS_PER_S) // how long an answer is kept for a question that comes again
+#define ALB_CM_TIME_MAX         (60 * ALB_NS_PER_S)   // of anything a message may make us wait for
+#define ALB_CM_STRANGER_NS      (20 * ALB_NS_PER_S)   // an answer waits for a peer that has not shown that it is there
+#define ALB_CM_STRANGER_RETRIES 7                     // and is sent so many times more
+#define ALB_CM_TIME_MIN         ALB_NS_PER_MS         // between two copies of a message
+#define ALB_CM_LINGER_NS        (10 * ALB_NS_PER_S)   // how long an answer is kept for a question that comes again
 #define ALB_CM_DOUBT_NS         (100 * ALB_NS_PER_MS) // between two questions whether the peer has a connection
-#define ALB_CM_PATIENCE_CODE 22                  // service timeout of our MRAs: 17 s
+#define ALB_CM_PATIENCE_CODE    22                    // service timeout of our MRAs: 17 s
 // Of the first one for a REP, 1 s, and twice as much of each that follows: the RTU behind it may be lost, and only a
 // REP that comes again shows that.
 #define ALB_CM_PATIENCE_FIRST_CODE 18

@@ -7,12 +7,6 @@
 #include "engine/outbound.h"
 #include "engine/segmenter.h"
 
-static bool uses_receive(const struct alb_send_wqe *wqe)
-{
-    return wqe->opcode == ALB_WR_SEND || wqe->opcode == ALB_WR_SEND_WITH_IMM || wqe->opcode == ALB_WR_SEND_WITH_INV ||
-           wqe->opcode == ALB_WR_RDMA_WRITE_WITH_IMM;
-}
-
 // ---- which request --------------------------------------------------------------------------------------------------
 
 static uint32_t tail_of(const struct alb_csa *csa)
@@ -155,7 +149,7 @@ static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
     wqe->is_answered = false;
     csa->started_psn = alb_psn_add(csa->started_psn, (int32_t)packets);
     csa->answered_open += alb_outbound_wants_answer(wqe) || wqe->txn_number;
-    csa->recv_number += uses_receive(wqe);
+    csa->recv_number += alb_wqe_takes_receive(wqe);
     return true;
 }
 
@@ -332,7 +326,8 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, struct alb_send_wqe *
     if (is_last && alb_unlikely(wants_verdict(wqe)))
         ask_for_verdict(csa, wqe, &segment);
     if (is_last)
-        segment.flags |= ALB_CSA_LAST | (wqe->flags & ALB_SEND_SOLICITED && uses_receive(wqe) ? ALB_CSA_SOLICITED : 0);
+        segment.flags |=
+            ALB_CSA_LAST | (wqe->flags & ALB_SEND_SOLICITED && alb_wqe_takes_receive(wqe) ? ALB_CSA_SOLICITED : 0);
     if (is_probe)
         segment.flags |= ALB_CSA_PROBING | ALB_CSA_REPORT_NOW;
     if (alb_csa_asks_for_report(csa, wqe, is_last, is_again, segment.payload_bytes + ALB_CSA_SEGMENT_OVERHEAD))

@@ -4,28 +4,18 @@
 #include "engine/rc.h"
 
 #include "engine/impl.h"
+#include "engine/segmenter.h"
 
 #include <errno.h>
-
-static uint32_t waiting(const struct alb_rc *rc)
-{
-    return atomic_load_explicit(&rc->qp->sq.tail, memory_order_acquire) - rc->started;
-}
-
-static bool tells_program(const struct alb_send_wqe *wqe)
-{
-    return wqe->opcode == ALB_WR_SEND || wqe->opcode == ALB_WR_SEND_WITH_IMM || wqe->opcode == ALB_WR_SEND_WITH_INV ||
-           wqe->opcode == ALB_WR_RDMA_WRITE_WITH_IMM;
-}
 
 // What is to be sent may be the answer of a program to what the peer's has sent: that one should know before that it
 // has arrived. Some count on this order, which a NIC's acknowledgements keep. Behind one request the acknowledgement
 // leaves in the same message, and the peer takes it first (device/rx.c); behind more it would mostly need its own.
 static bool ack_goes_first(const struct alb_rc *rc)
 {
-    uint32_t count = waiting(rc);
-    return count > 1 && alb_rc_owes(rc) && !alb_rc_owes_more_than_ack(rc) &&
-           tells_program(alb_rc_wqe(rc, rc->started + count - 1));
+    uint32_t tail = alb_rc_tail(rc);
+    return tail - rc->started > 1 && alb_rc_owes(rc) && !alb_rc_owes_more_than_ack(rc) &&
+           alb_wqe_takes_receive(alb_rc_wqe(rc, tail - 1));
 }
 
 // Answering and asking take turns, so that a peer that asks without end leaves room for what was posted here. A bare

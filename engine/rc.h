@@ -91,6 +91,12 @@ static inline struct alb_rc *alb_rc_of(const struct alb_qp *qp)
     return qp->delivery_state;
 }
 
+// Send queue index behind the last request that was posted.
+static inline uint32_t alb_rc_tail(const struct alb_rc *rc)
+{
+    return atomic_load_explicit(&rc->qp->sq.tail, memory_order_acquire);
+}
+
 static inline struct alb_send_wqe *alb_rc_wqe(const struct alb_rc *rc, uint32_t index)
 {
     return alb_send_queue_at(&rc->qp->sq, index);

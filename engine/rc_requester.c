@@ -17,11 +17,6 @@ uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *w
 
 // ---- which request --------------------------------------------------------------------------------------------------
 
-static uint32_t tail_of(const struct alb_rc *rc)
-{
-    return atomic_load_explicit(&rc->qp->sq.tail, memory_order_acquire);
-}
-
 // A request that ends here: executed, or failed before its first packet. What was sent before it completes first.
 static void finish_unsent(struct alb_rc *rc, struct alb_send_wqe *wqe, enum alb_wc_status status)
 {
@@ -52,7 +47,7 @@ static bool has_psns(const struct alb_rc *rc, uint32_t packets)
 static bool start_next(struct alb_rc *rc)
 {
     struct alb_qp *qp = rc->qp;
-    if (rc->started == tail_of(rc) || rc->is_blocked || alb_qp_state_of(qp) != ALB_QPS_RTS)
+    if (rc->started == alb_rc_tail(rc) || rc->is_blocked || alb_qp_state_of(qp) != ALB_QPS_RTS)
         return false;
     struct alb_send_wqe *wqe = alb_rc_wqe(rc, rc->started);
     if (wqe->flags & ALB_SEND_FENCE && rc->answered_open > 0)
@@ -179,7 +174,7 @@ static bool is_followed(const struct alb_rc *rc)
 {
     struct alb_qp *qp = rc->qp;
     uint32_t index = rc->cursor + 1;
-    if (index == tail_of(rc))
+    if (index == alb_rc_tail(rc))
         return false;
     const struct alb_send_wqe *next = alb_rc_wqe(rc, index);
     if (index != rc->started)

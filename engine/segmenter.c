@@ -44,14 +44,12 @@ void alb_segmenter_header(const struct alb_qp *qp, const struct alb_send_wqe *wq
                           struct alb_roce *roce)
 {
     bool is_last = k == wqe->packets - 1;
-    bool tells_target = wqe->opcode == ALB_WR_SEND || wqe->opcode == ALB_WR_SEND_WITH_IMM ||
-                        wqe->opcode == ALB_WR_SEND_WITH_INV || wqe->opcode == ALB_WR_RDMA_WRITE_WITH_IMM;
     *roce = (struct alb_roce){
         .opcode = (uint8_t)(service_base + opcode_of(wqe->opcode, place_of(k, wqe->packets))),
         .migreq = true,
         .pkey = ALB_PKEY_DEFAULT,
         .dest_qpn = qp->attr.dest_qpn,
-        .solicited = is_last && tells_target && wqe->flags & ALB_SEND_SOLICITED,
+        .solicited = is_last && alb_wqe_takes_receive(wqe) && wqe->flags & ALB_SEND_SOLICITED,
         .va = wqe->remote_addr,
         .rkey = wqe->rkey,
         .length = wqe->length,

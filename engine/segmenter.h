@@ -6,6 +6,13 @@
 #include "engine/qp.h"
 #include "wire/roce.h"
 
+// At the peer a receive completes by it.
+static inline bool alb_wqe_takes_receive(const struct alb_send_wqe *wqe)
+{
+    return wqe->opcode == ALB_WR_SEND || wqe->opcode == ALB_WR_SEND_WITH_IMM || wqe->opcode == ALB_WR_SEND_WITH_INV ||
+           wqe->opcode == ALB_WR_RDMA_WRITE_WITH_IMM;
+}
+
 // Number of packets of a message of length bytes: at least one.
 static inline uint32_t alb_segmenter_packets(uint32_t length, uint32_t mtu_bytes)
 {

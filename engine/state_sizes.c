@@ -38,7 +38,8 @@ int alb_engine_state_sizes(const struct alb_engine_config *config, struct alb_en
         .association_active_bytes = (uint32_t)sizeof(struct alb_assoc) + block_bytes(sizeof(struct alb_assoc_live)) +
                                     block_bytes(alb_paths_out_bytes(config->path_max)) +
                                     block_bytes(paths_in * sizeof(struct alb_path_in)),
-        .qp_bytes = sizeof(struct alb_qp) + sizeof(struct alb_csa),
+        .qp_bytes = sizeof(struct alb_qp) + sizeof(struct alb_csa) +
+                    (config->txn_staging_bytes > 0 ? sizeof(struct alb_reflect_in) : 0), // of RC
     };
     return 0;
 }

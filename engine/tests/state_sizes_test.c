@@ -22,6 +22,19 @@ static void state_sizes__of_each_transport(void **state)
     }
 }
 
+// What each queue pair has for transactions, begun or not.
+static void state_sizes__queue_pairs_with_transactions_are_larger(void **state)
+{
+    struct alb_engine_config config;
+    struct alb_engine_state_sizes with, without;
+    alb_engine_config_default(&config);
+    alb_engine_config_transport(&config, "csa");
+    alb_engine_state_sizes(&config, &with);
+    config.txn_staging_bytes = 0;
+    alb_engine_state_sizes(&config, &without);
+    assert_true(with.qp_bytes > without.qp_bytes);
+}
+
 // What the design promises.
 static void state_sizes__associations_without_data_in_flight_are_small(void **state)
 {
@@ -47,6 +60,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(state_sizes__of_each_transport),
+        cmocka_unit_test(state_sizes__queue_pairs_with_transactions_are_larger),
         cmocka_unit_test(state_sizes__associations_without_data_in_flight_are_small),
         cmocka_unit_test(state_sizes__no_such_transport),
     };
