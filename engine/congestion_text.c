@@ -48,6 +48,11 @@ bool alb_congestion_set(struct alb_engine_config *config)
         config->window_min_bytes = ALB_MIN(config->window_min_bytes, config->window_max_bytes);
         config->window_start_bytes = config->window_max_bytes;
     }
+    return true;
+}
+
+bool alb_congestion_agrees(const struct alb_engine_config *config)
+{
     return config->window_min_bytes <= config->window_start_bytes &&
            config->window_start_bytes <= config->window_max_bytes && alb_dcqcn_config_is_valid(&config->dcqcn);
 }

@@ -35,7 +35,7 @@ void alb_credit_pool_init(struct alb_credit_pool *pool, const struct alb_credit_
         .grant_min_bytes = config->grant_min_bytes,
         .interval_ns = config->credit_interval_ns,
         .short_bytes = config->window_start_bytes,
-        .aging_bytes = (uint32_t)(config->credit_aging_bytes_per_s * 1024 / ALB_NS_PER_S),
+        .aging_bytes = (uint32_t)((config->credit_aging_bytes_per_s << 20) / ALB_NS_PER_S),
     };
     alb_list_init(&pool->senders);
 }

@@ -59,7 +59,7 @@ struct alb_credit_pool {
     uint64_t reserved_bytes;  // for the other senders together
     uint64_t rates, squares;  // sums over all senders: of their rates, and of these squared
     uint32_t short_bytes;     // a sender that has no more left needs no turn: it is under way
-    uint32_t aging_bytes;     // that a message gains on others in a tick of 1024 ns
+    uint32_t aging_bytes;     // that a message gains on others in 1024 ticks of 1024 ns
     struct alb_credit_place places[ALB_CREDIT_PLACES];
 };
 

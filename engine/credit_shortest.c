@@ -42,7 +42,8 @@ static bool is_held(const struct alb_credit_place *place, alb_time now)
 // What is left of its message, less what it has gained by waiting.
 static int64_t key_of(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
-    return (int64_t)in->message.rest_bytes - (int64_t)(tick_of(now) - in->message.began) * pool->aging_bytes;
+    uint64_t aged_bytes = ((uint64_t)(tick_of(now) - in->message.began) * pool->aging_bytes) >> 10;
+    return (int64_t)in->message.rest_bytes - (int64_t)aged_bytes;
 }
 
 // A place that is free or has not been used, else that of the last sender, if that is behind this one.

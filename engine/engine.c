@@ -110,14 +110,13 @@ static int check_config(const struct alb_engine_config *config)
     // Queues are rounded up to a power of two.
     if (config->send_wr_max > QUEUE_MAX || config->recv_wr_max > QUEUE_MAX || config->srq_wr_max > QUEUE_MAX)
         return EINVAL;
-    if (config->mtu_max_bytes < 256 || config->mtu_max_bytes > ALB_ROCE_PAYLOAD_MAX ||
-        config->window_min_bytes > config->window_start_bytes || config->window_start_bytes > config->window_max_bytes)
+    if (config->mtu_max_bytes < 256 || config->mtu_max_bytes > ALB_ROCE_PAYLOAD_MAX || !alb_congestion_agrees(config))
         return EINVAL;
     if (is_csa(config) && !csa_is_valid(config))
         return EINVAL;
-    if (config->credit_interval_ns < ALB_NS_PER_US || config->credit_aging_bytes_per_s == 0 ||
-        config->credit_aging_bytes_per_s > ALB_CREDIT_AGING_MAX || config->rtt_target_ns == 0 ||
-        config->rtt_target_ns > 100 * ALB_NS_PER_S || !alb_dcqcn_config_is_valid(&config->dcqcn))
+    if (config->credit_interval_ns < ALB_NS_PER_US || config->credit_interval_ns > ALB_CREDIT_INTERVAL_MAX_NS ||
+        config->credit_aging_bytes_per_s == 0 || config->credit_aging_bytes_per_s > ALB_CREDIT_AGING_MAX ||
+        config->rtt_target_ns == 0 || config->rtt_target_ns > 100 * ALB_NS_PER_S)
         return EINVAL;
     return 0;
 }

@@ -34,6 +34,7 @@ struct alb_memory {
 
 // Limits and policies. alb_engine_config_default fills everything but memory, seed and statistics.
 #define ALB_CREDIT_AGING_MAX 1000000000000 // bytes per second
+#define ALB_CREDIT_INTERVAL_MAX_NS (4 * ALB_NS_PER_S)
 #define ALB_PEERS_MAX        (1u << 20)
 
 struct alb_engine_config {
@@ -179,7 +180,9 @@ enum alb_policy {
 // The names that a policy of a device with that transport can have, the default first; NULL behind the last. Behind a
 // name a configuration may hold a colon and parameters.
 const char *alb_engine_policy_name(const char *transport, enum alb_policy policy, uint32_t index);
-// True if a configuration may say so: such a name, with parameters that it has.
+// True if it is such a name, with parameters that it has, each of which can be what is given.
+bool alb_engine_policy_is_known(const char *transport, enum alb_policy policy, const char *text);
+// True if moreover they agree with each other and with the defaults of what is not given.
 bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, const char *text);
 // The parameters that the policy with that name has, and in *bounds what they can be, such as "1us..10s"; NULL behind
 // the last.

@@ -42,27 +42,39 @@ static const char *find_name(const char *transport, enum alb_policy policy, cons
     return NULL;
 }
 
-bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, const char *text)
+// Into a configuration that has what the text gives, and else the defaults.
+static bool parse(const char *transport, enum alb_policy policy, const char *text, struct alb_engine_config *config)
 {
     struct alb_csa_loss loss;
-    struct alb_engine_config config;
     const char *name = find_name(transport, policy, text);
     if (!name)
         return false;
-    alb_engine_config_default(&config);
-    alb_engine_config_transport(&config, transport);
+    alb_engine_config_default(config);
+    alb_engine_config_transport(config, transport);
     switch (policy) {
     case ALB_POLICY_LOSS:
         return strcmp(transport, "csa") == 0 ? alb_csa_loss_parse(text, &loss) : strcmp(text, name) == 0;
     case ALB_POLICY_CONGESTION:
-        config.congestion = text;
-        return alb_congestion_set(&config);
+        config->congestion = text;
+        return alb_congestion_set(config);
     case ALB_POLICY_CREDIT:
-        config.credit = text;
-        return alb_credit_set(&config);
+        config->credit = text;
+        return alb_credit_set(config);
     default:
         return strcmp(text, name) == 0;
     }
+}
+
+bool alb_engine_policy_is_known(const char *transport, enum alb_policy policy, const char *text)
+{
+    struct alb_engine_config config;
+    return parse(transport, policy, text, &config);
+}
+
+bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, const char *text)
+{
+    struct alb_engine_config config;
+    return parse(transport, policy, text, &config) && alb_congestion_agrees(&config);
 }
 
 const char *alb_engine_policy_parameter(const char *transport, enum alb_policy policy, const char *name, uint32_t index,

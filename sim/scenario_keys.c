@@ -111,7 +111,7 @@ static const struct alb_field engine_fields[] = {
      .text = "of congestion = window: a round trip up to it shows no congestion; above an idle one"},
     {"receive_budget", ALB_FIELD_BYTES_32, ENGINE(receive_budget_bytes), .text = "all peers together; 0: none"},
     {"grant_min", ALB_FIELD_BYTES_32, ENGINE(grant_min_bytes), .text = "each of them"},
-    {"credit_interval", ALB_FIELD_NS, ENGINE(credit_interval_ns), ALB_NS_PER_US, INT64_MAX,
+    {"credit_interval", ALB_FIELD_NS, ENGINE(credit_interval_ns), ALB_NS_PER_US, ALB_CREDIT_INTERVAL_MAX_NS,
      .text = "how long a peer is watched"},
     {"credit_aging", ALB_FIELD_BYTE_RATE, ENGINE(credit_aging_bytes_per_s), 1000, ALB_CREDIT_AGING_MAX,
      .text = "of credit = shortest: what a message gains on others by waiting"},

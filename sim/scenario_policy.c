@@ -41,7 +41,7 @@ static void list_parameters(const char *transport, enum alb_policy policy, const
 static bool find_name(const char *transport, enum alb_policy policy, const char *text, char name[LIST_MAX])
 {
     snprintf(name, LIST_MAX, "%.*s", (int)strcspn(text, ":"), text);
-    return strchr(text, ':') && alb_engine_policy_is_valid(transport, policy, name);
+    return strchr(text, ':') && alb_engine_policy_is_known(transport, policy, name);
 }
 
 static bool check_policy(const struct alb_scenario *scenario, const char *name, enum alb_policy policy, const char *key,
@@ -50,7 +50,7 @@ static bool check_policy(const struct alb_scenario *scenario, const char *name, 
     const char *transport = transport_of(scenario);
     const struct alb_document_entry *place = alb_scenario_place(scenario, "host", name, key);
     char list[LIST_MAX], called[LIST_MAX];
-    if (alb_engine_policy_is_valid(transport, policy, text))
+    if (alb_engine_policy_is_known(transport, policy, text))
         return true;
     if (find_name(transport, policy, text, called)) {
         list_parameters(transport, policy, called, list);

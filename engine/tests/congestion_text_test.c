@@ -56,21 +56,36 @@ static void congestion_set__fixed(void **state)
     }
 }
 
-static void congestion_set__refuses_what_does_not_agree(void **state)
+static void congestion_set__refuses_what_a_policy_has_not(void **state)
 {
     static const char *const texts[] = {
-        "window:max=32KiB",       // it begins with more
-        "window:min=128KiB",      // and with less
-        "window:start=0",         // nothing could leave
-        "dcqcn:rate_max=100Mb/s", // one step is more
-        "dcqcn:rate_min=100Gb/s", // more than the greatest
-        "none:window=1M",         // it has no parameters
-        "fixed:max=1M",           // of another policy
+        "window:start=0", // nothing could leave
+        "none:window=1M", // it has no parameters
+        "fixed:max=1M",   // of another policy
         "cubic",
     };
     for (size_t i = 0; i < ALB_COUNT(texts); i++) {
         struct alb_engine_config config = with(texts[i]);
         assert_false(alb_congestion_set(&config));
+        assert_false(alb_engine_policy_is_known("csa", ALB_POLICY_CONGESTION, texts[i]));
+        assert_false(alb_engine_policy_is_valid("csa", ALB_POLICY_CONGESTION, texts[i]));
+    }
+}
+
+// It would agree with other values of what is not given.
+static void congestion_agrees__only_as_a_whole(void **state)
+{
+    static const char *const texts[] = {
+        "window:max=32KiB",       // it begins with more
+        "window:min=128KiB",      // and with less
+        "dcqcn:rate_max=100Mb/s", // one step is more
+        "dcqcn:rate_min=100Gb/s", // more than the greatest
+    };
+    for (size_t i = 0; i < ALB_COUNT(texts); i++) {
+        struct alb_engine_config config = with(texts[i]);
+        assert_true(alb_congestion_set(&config));
+        assert_false(alb_congestion_agrees(&config));
+        assert_true(alb_engine_policy_is_known("csa", ALB_POLICY_CONGESTION, texts[i]));
         assert_false(alb_engine_policy_is_valid("csa", ALB_POLICY_CONGESTION, texts[i]));
     }
 }
@@ -95,8 +110,11 @@ static void create__with_parameters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(congestion_set__window),  cmocka_unit_test(congestion_set__dcqcn),
-        cmocka_unit_test(congestion_set__fixed),   cmocka_unit_test(congestion_set__refuses_what_does_not_agree),
+        cmocka_unit_test(congestion_set__window),
+        cmocka_unit_test(congestion_set__dcqcn),
+        cmocka_unit_test(congestion_set__fixed),
+        cmocka_unit_test(congestion_set__refuses_what_a_policy_has_not),
+        cmocka_unit_test(congestion_agrees__only_as_a_whole),
         cmocka_unit_test(create__with_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,21 @@ static void alb_credit_waits__who_has_waited_goes_before_who_has_little_less(voi
     assert_int_equal(turns(RTT_NS), 0xe6);
 }
 
+// A byte in a millisecond, at the least rate that can be given.
+static void alb_credit_waits__who_is_hardly_aging_has_waited_too(void **state)
+{
+    const alb_time minute = 60 * ALB_NS_PER_S;
+    struct alb_engine_config own = config;
+    own.credit_aging_bytes_per_s = 1000;
+    alb_credit_pool_init(&pool, &alb_credit_shortest, &own);
+    for (uint32_t i = 0; i < 4; i++)
+        heard(i, LONG_BYTES, 0);
+    for (uint32_t i = 1; i < 4; i++)
+        heard(i, LONG_BYTES, minute);
+    heard(4, LONG_BYTES - 50000, minute); // the others have gained 60,000
+    assert_int_equal(turns(minute) & 0x1f, 2 | 4 | 1);
+}
+
 // A short message of another queue pair comes in between.
 static void alb_credit_waits__a_short_one_between_does_not_make_it_young(void **state)
 {

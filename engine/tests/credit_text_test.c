@@ -48,6 +48,7 @@ static void credit_set__refuses(void **state)
         "shortest:aging=0",       // nothing would ever be old
         "shortest:aging=9Tb/s",
         "end-to-end:interval=0s",
+        "end-to-end:interval=5s",
         "end-to-end:interval=1", // of what?
         "end-to-end:budget=2GiB",
         "end-to-end:min=0",

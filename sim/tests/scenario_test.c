@@ -171,6 +171,17 @@ static void alb_scenario_read__a_setting_wins_over_a_variant(void **state)
     assert_string_equal(complaint.text, "--set: there is no [variant none] in f; there are big, small");
 }
 
+// What a policy's name gives is taken together with the keys, in whatever order they stand.
+static void alb_scenario_read__parameters_agree_with_keys(void **state)
+{
+    static struct alb_scenario scenario;
+    read_good(&scenario,
+              "[host]\ncongestion = dcqcn:rate_max=100Mb/s\ndcqcn_hyper = 50Mb/s\n"
+              "[workload]\nkind = permutation\nsize = 1\n",
+              NULL);
+    alb_scenario_fini(&scenario);
+}
+
 // The policies of the hosts that a list names are checked though they are used later.
 static void alb_scenario_read__says_where_and_what_was_expected(void **state)
 {
@@ -215,6 +226,9 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
         {"[host]\ndcqcn_rate_max = 1Gb/s\ndcqcn_rate_min = 2Gb/s\n",
          "f:2: dcqcn_rate_max: expected no less than dcqcn_rate_min, which is 2000000000 b/s"},
         {"[host]\ndcqcn_rate_max = 1Mb/s\n", "f:2: dcqcn_rate_max: expected no less than dcqcn_rate_min, which is"},
+        {"[host]\ncongestion = dcqcn:rate_max=100Mb/s\n",
+         "f:1: dcqcn_rate_max: expected no less than dcqcn_hyper, which is 400000000 b/s"},
+        {"[host]\ncongestion = window:max=32KiB\n", "f:1: window_start: expected a size from window_min to window_max"},
         {"[host]\ndcqcn_rate_max = 7b/s\n",
          "f:2: dcqcn_rate_max: \"7b/s\" is less than a byte a second; expected 0b/s"},
         {"[host]\ndcqcn_rate_min = 0b/s\n", "f:2: dcqcn_rate_min is \"0b/s\"; expected from 8b/s to "},
@@ -452,6 +466,7 @@ int main(void)
         cmocka_unit_test(alb_scenario_change_host__of_many),
         cmocka_unit_test(alb_scenario_read__variants),
         cmocka_unit_test(alb_scenario_read__a_setting_wins_over_a_variant),
+        cmocka_unit_test(alb_scenario_read__parameters_agree_with_keys),
         cmocka_unit_test(alb_scenario_read__says_where_and_what_was_expected),
         cmocka_unit_test(alb_scenario_keys_have_effect__each_of_its_own),
         cmocka_unit_test(alb_scenario_keys_have_effect__with_variants_and_settings),
