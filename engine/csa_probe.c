@@ -161,6 +161,15 @@ void alb_stream_out_probe_oldest(struct alb_stream_out *out)
         probe_with(out, out->una);
 }
 
+// True if something new waits for the link or for its pace, not for the window, so that the newest segment is not the
+// last one: nothing has to go again to tell what is lost (RFC 8985, 7.3). By a slow link a report may have been asked
+// for longer ago than silence lasts, since that is done for each part of a window.
+static bool has_more(const struct alb_stream_out *out)
+{
+    bool is_known = out->csa->assoc->peer_epoch != 0; // else only the first message is answered (csa_admit.c)
+    return is_known && out->place == ALB_LINE_READY && out->lost_count == 0 && !alb_stream_out_is_at_end(out);
+}
+
 static void probe(struct alb_stream_out *out, alb_time now)
 {
     struct alb_engine *engine = out->csa->qp->engine;
@@ -168,7 +177,7 @@ static void probe(struct alb_stream_out *out, alb_time now)
     alb_psn psn;
     alb_qp_count(out->csa->qp, ALB_STAT_tail_probes, 1);
     alb_assoc_asked(live, silence_ns(out), now);
-    if (!find_segment(out, &psn)) {
+    if ((out->probes == 0 && has_more(out)) || !find_segment(out, &psn)) {
         out->probe_is_due = true;
         return;
     }

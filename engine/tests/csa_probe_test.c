@@ -50,6 +50,29 @@ static void probe__sends_the_newest_segment_again(void **state)
     assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 3 * CSA_PAIR_SEGMENT);
 }
 
+// A link takes a batch at a time. Nothing of the first asked for a report, and the rest waits for longer than silence.
+static void probe__asks_before_what_is_new(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 40 * CSA_PAIR_SEGMENT);
+    alb_engine_bells(c->engines[0], c->pair->now);
+    c->pair->hosts[0].tx.segment_capacity = 4;
+    assert_int_equal(pair_send_batch(c->pair, 0), 4);
+    uint32_t sent = alb_stream_out_count(&c->csa[0]->requests);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(pair_send(c->pair, 1), 0);
+    pair_pass(c->pair, SILENCE_NS);
+    assert_true(pair_send_batch(c->pair, 0) > 0);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_PROBE, &frame), 1);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_REQUEST, &frame),
+                     alb_stream_out_count(&c->csa[0]->requests) - sent); // nothing goes again
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
+}
+
 static void use_a_trace(struct alb_engine_config *config)
 {
     config->trace_records = 64;
@@ -546,6 +569,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(probe__sends_the_newest_segment_again),
+        CSA_PAIR_TEST(probe__asks_before_what_is_new),
         CSA_PAIR_TEST(probe__waits_twice_as_long_each_time),
         CSA_PAIR_TEST(probe__newest_and_oldest_take_turns),
         CSA_PAIR_TEST(probe__none_while_nothing_is_owed),
