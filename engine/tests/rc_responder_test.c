@@ -300,6 +300,23 @@ static void responder__a_broken_receive(void **state)
     check_refusal(c, &refusal);
 }
 
+// The program can't learn of the second message, so its sender may not believe that it has. The first one is
+// acknowledged by that, too.
+static void responder__completion_queue_overruns(void **state)
+{
+    struct pair_qps *c = *state;
+    struct alb_wc wc = {0};
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(pair_receive(c->pair, c->qps[1], i, 0, 64), 0);
+    send_at(c, 0);
+    while (alb_cq_push(c->pair->hosts[1].cq, &wc, false, c->pair->now))
+        ;
+    send_at(c, 1);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    expect_ack(c, 1, NAK(ALB_NAK_REMOTE_OPERATIONAL_ERROR));
+    assert_null(answer(c));
+}
+
 // What the queue pair does not allow at all is an invalid request, whatever the key says (9.7.4.1.5).
 static void responder__rights_of_the_queue_pair(void **state)
 {
@@ -522,6 +539,7 @@ int main(void)
         PAIR_RC_TEST(responder__not_ready),
         PAIR_RC_TEST(responder__refusals),
         PAIR_RC_TEST(responder__a_broken_receive),
+        PAIR_RC_TEST(responder__completion_queue_overruns),
         PAIR_RC_TEST(responder__rights_of_the_queue_pair),
         PAIR_RC_TEST(responder__no_reads_agreed),
         PAIR_RC_TEST(responder__more_reads_than_agreed),
