@@ -194,6 +194,8 @@ static void reset(struct alb_csa *csa)
     if (csa->reflect_out)
         alb_reflect_out_reset(csa->reflect_out);
     disconnect(csa);
+    alb_stream_out_begin(&csa->requests, 0);
+    alb_stream_in_begin(&csa->in_requests, 0);
     atomic_store_explicit(&csa->qp->wants_receive, false, memory_order_relaxed);
     csa->is_refusing = false;
     csa->bound_epoch = 0;

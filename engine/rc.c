@@ -218,6 +218,7 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
 static void reset(struct alb_rc *rc)
 {
     rc->cursor = rc->started = 0;
+    rc->una = rc->next = rc->high = rc->expected = 0;
     rc->is_blocked = false;
     rc->answered_open = 0;
     alb_rc_note_asked(rc);

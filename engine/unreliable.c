@@ -290,6 +290,7 @@ void alb_unreliable_on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time 
     case ALB_QPS_RESET:
         stop(u);
         u->cursor = 0;
+        u->next = u->expected = 0;
         u->is_lost = false;
         u->assembly = (struct alb_assembly){0};
         break;

@@ -15,6 +15,34 @@ static int teardown(void **state)
     return 0;
 }
 
+static void use_csa(struct alb_engine_config *config)
+{
+    alb_engine_config_transport(config, "csa");
+}
+
+// Numbers of the connection before are none of a queue pair that was reset.
+static void alb_qp_query__no_numbers_of_before_a_reset(void **state)
+{
+    static const enum alb_qp_type types[] = {ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD};
+    for (size_t i = 0; i < 2 * ALB_COUNT(types); i++) {
+        struct pair *pair = pair_new(i % 2 ? use_csa : NULL);
+        enum alb_qp_type type = types[i / 2];
+        struct alb_qp *qps[2];
+        struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+        struct alb_qp_init init;
+        pair_connect(pair, type, qps, NULL);
+        assert_int_equal(alb_qp_modify(qps[0], &attr, ALB_QP_STATE, pair->now), 0);
+        attr = pair_attr(pair, 0, NULL);
+        assert_int_equal(pair_move(pair, qps[0], ALB_QPS_INIT, &attr), 0);
+        attr.state = ALB_QPS_ERR;
+        assert_int_equal(alb_qp_modify(qps[0], &attr, ALB_QP_STATE, pair->now), 0);
+        alb_qp_query(qps[0], &attr, &init);
+        assert_int_equal(attr.sq_psn, 0);
+        assert_int_equal(attr.rq_psn, 0);
+        pair_free(pair);
+    }
+}
+
 // Each attribute at its last good value and at its first bad one, with the move that needs it.
 static void alb_qp_modify__ranges(void **state)
 {
@@ -156,6 +184,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(alb_qp_modify__what_the_device_does_not_offer, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_qp_modify__the_state_it_is_said_to_be_in, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_qp_query__what_was_given, setup, teardown),
+        cmocka_unit_test(alb_qp_query__no_numbers_of_before_a_reset),
         cmocka_unit_test_setup_teardown(alb_flow_from_av__ports, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
