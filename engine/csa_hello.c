@@ -33,20 +33,32 @@ static void renew(struct alb_csa_cookies *cookies, struct alb_rng *rng, alb_time
     cookies->drawn_at = now;
 }
 
-// The packet's sender: where from, to which address of ours, in which life.
-static void bake(const struct alb_csa_arrival *arrival, const struct alb_siphash_key keys[2],
+// The packet's sender: where from, to which address of ours, in which life. And the life that was known of it then
+// (0: none): a cookie that has been given before another life began must not end that one.
+static void bake(const struct alb_csa_arrival *arrival, const struct alb_siphash_key keys[2], uint32_t known_epoch,
                  uint8_t cookie[ALB_CSA_COOKIE_BYTES])
 {
     const struct alb_datagram *datagram = arrival->datagram;
     struct {
         struct alb_addr peer, local;
-        uint32_t slot, epoch;
-    } sender = {datagram->peer.addr, datagram->local.addr, arrival->header.source_slot, arrival->header.source_epoch};
-    _Static_assert(sizeof(sender) == 40, "no padding, whose bytes would be undefined");
+        uint32_t slot, epoch, known_epoch, zero;
+    } sender = {datagram->peer.addr,          datagram->local.addr, arrival->header.source_slot,
+                arrival->header.source_epoch, known_epoch,          0};
+    _Static_assert(sizeof(sender) == 48, "no padding, whose bytes would be undefined");
     for (uint32_t half = 0; half < 2; half++) {
         uint64_t hash = alb_siphash13(&keys[half], &sender, sizeof(sender));
         memcpy(cookie + half * sizeof(hash), &hash, sizeof(hash));
     }
+}
+
+// What else may have been known when a cookie was given that is still good: nothing, if its life has been proven
+// meanwhile; the one that is over, if nothing is known since.
+static uint32_t known_before(const struct alb_csa_arrival *arrival)
+{
+    const struct alb_assoc *assoc = arrival->assoc;
+    if (assoc->peer_epoch == arrival->header.source_epoch)
+        return 0;
+    return assoc->peer_epoch ? assoc->peer_epoch : assoc->dead_epoch;
 }
 
 static bool is_good(const struct alb_csa_arrival *arrival, const uint8_t cookie[ALB_CSA_COOKIE_BYTES], alb_time now)
@@ -54,14 +66,16 @@ static bool is_good(const struct alb_csa_arrival *arrival, const uint8_t cookie[
     struct alb_engine *engine = arrival->engine;
     struct alb_csa_cookies *cookies = &engine->csa->cookies;
     renew(cookies, &engine->rng, now);
-    uint8_t differs[2] = {0, 0}; // looked at to the end, so that time tells nothing
-    for (uint32_t period = 0; period < 2; period++) {
-        uint8_t wanted[ALB_CSA_COOKIE_BYTES];
-        bake(arrival, cookies->keys[period], wanted);
+    const uint32_t known[2] = {arrival->assoc->peer_epoch, known_before(arrival)};
+    bool is_any = false;
+    for (uint32_t n = 0; n < 4; n++) { // all of them, byte by byte, so that time tells nothing
+        uint8_t wanted[ALB_CSA_COOKIE_BYTES], differs = 0;
+        bake(arrival, cookies->keys[n / 2], known[n % 2], wanted);
         for (uint32_t i = 0; i < ALB_CSA_COOKIE_BYTES; i++)
-            differs[period] |= wanted[i] ^ cookie[i];
+            differs |= wanted[i] ^ cookie[i];
+        is_any |= differs == 0;
     }
-    return differs[0] == 0 || differs[1] == 0;
+    return is_any;
 }
 
 // ---- question and answer --------------------------------------------------------------------------------------------
@@ -74,7 +88,7 @@ void alb_csa_challenge(const struct alb_csa_arrival *arrival, alb_time now)
     if (!arrival->assoc)
         return; // whatever it proves, there is nothing here for it
     renew(cookies, &engine->rng, now);
-    bake(arrival, cookies->keys[0], cookie);
+    bake(arrival, cookies->keys[0], arrival->assoc->peer_epoch, cookie);
     alb_csa_reply_cookie(engine, arrival->datagram, &arrival->header, cookie);
 }
 

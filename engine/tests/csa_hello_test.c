@@ -131,6 +131,38 @@ static void new_life__cookie_ends_the_former_one(void **state)
     assert_int_equal(assoc_of(1)->peer_epoch, present);
 }
 
+// The HELLO of a life that is over was under way for long. Nobody has heard of that life since.
+static void former_life__its_cookie_does_not_end_the_present_one(void **state)
+{
+    uint8_t cookie[ALB_CSA_COOKIE_BYTES];
+    uint32_t present = epoch_of(0), former = present + 1;
+    ask_for_cookie(former, cookie);
+    csa_pair_greet(c);
+    assert_int_equal(assoc_of(1)->peer_epoch, present);
+    arrive_hello("", former, cookie);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NOT_PROVEN), 1 + 1);
+    assert_int_equal(assoc_of(1)->peer_epoch, present);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
+}
+
+// Between the cookie and its return the life that was known came to an end, or its own was proven otherwise.
+static void cookie__is_good_whatever_became_known_of_that_life(void **state)
+{
+    uint8_t cookie[ALB_CSA_COOKIE_BYTES];
+    uint32_t own = epoch_of(0);
+    ask_for_cookie(own, cookie);
+    csa_pair_greet(c);
+    arrive_hello("", own, cookie);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NOT_PROVEN), 1);
+    pair_settle(c->pair);
+    ask_for_cookie(own + 1, cookie);
+    assoc_of(1)->dead_epoch = assoc_of(1)->peer_epoch;
+    assoc_of(1)->peer_epoch = 0;
+    arrive_hello("", own + 1, cookie);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NOT_PROVEN), 2);
+    assert_int_equal(assoc_of(1)->peer_epoch, own + 1);
+}
+
 static void known_peer__is_not_asked(void **state)
 {
     csa_pair_greet(c);
@@ -275,6 +307,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(overtaken_proof__cookie_brings_the_peer_in),
         CASE(new_life__cookie_ends_the_former_one),
+        CASE(former_life__its_cookie_does_not_end_the_present_one),
+        CASE(cookie__is_good_whatever_became_known_of_that_life),
         CASE(known_peer__is_not_asked),
         CASE(cookie__is_good_for_one_life_at_one_address),
         CASE(cookie__of_another_engine_or_association_is_worth_nothing),

@@ -49,7 +49,7 @@ static void run__csa_keeps_every_promise(void **state)
 static void run__csa_seeds_that_found_something(void **state)
 {
     static const uint64_t seeds[] = {24186,   28472,   31117,   100669,  200658,  322178,  1001793, 1002753,
-                                     1016907, 1020425, 1029467, 1043840, 1088532, 2007849, 2008563};
+                                     1016907, 1020425, 1029467, 1043840, 1088532, 2007849, 2008563, 7710344};
     const struct alb_search_options options = {.transport = "csa"};
     struct alb_search_result result;
     for (uint32_t i = 0; i < ALB_COUNT(seeds); i++)
