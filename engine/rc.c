@@ -229,7 +229,8 @@ static void reset(struct alb_rc *rc)
     rc->answer_first = rc->answer_count = 0;
     for (uint32_t i = 0; i < rc->answer_capacity; i++)
         rc->replays[i].is_valid = false;
-    rc->ack_is_due = rc->nak_is_due = false;
+    rc->ack_is_due = rc->nak_is_due = rc->cnp_is_due = false;
+    rc->np = (struct alb_dcqcn_np){0};
     rc->asks_next = false;
     rc->farewells = 0;
 }
@@ -244,6 +245,7 @@ static void end_answers(struct alb_rc *rc)
     }
     if (!rc->nak_is_due)
         rc->answer_count = 0;
+    rc->cnp_is_due = false;
 }
 
 static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
@@ -299,11 +301,18 @@ static bool takes(enum alb_qp_type type, uint32_t flags)
 static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
 {
     struct alb_rc *rc = alb_rc_of(qp);
-    if (packet->info->service != rc->service || !takes(qp->type, packet->info->flags))
+    bool is_cnp = packet->info->service == ALB_SERVICE_CNP;
+    if (!is_cnp && (packet->info->service != rc->service || !takes(qp->type, packet->info->flags)))
         return ALB_DROP_BAD_SERVICE;
     enum alb_drop drop = alb_rc_check_peer(qp, packet->datagram);
     if (drop != ALB_DROP_NONE)
         return drop;
+    if (is_cnp) {
+        alb_rc_on_cnp(rc, now);
+        return ALB_DROP_NONE;
+    }
+    if (alb_unlikely(alb_datagram_is_marked(packet->datagram)) && packet->payload_bytes > 0)
+        alb_rc_on_mark(rc, now);
     if (alb_unlikely(!qp->is_established)) {
         qp->is_established = true;
         alb_event_raise(qp->engine, &qp->event, ALB_EVENT_COMM_EST);

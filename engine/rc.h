@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engine/assembly.h"
+#include "engine/dcqcn.h"
 #include "engine/deadline.h"
 #include "engine/delivery.h"
 #include "engine/policy.h"
@@ -81,7 +82,9 @@ struct alb_rc {
     uint32_t replay_next;
     bool ack_is_due;
     uint8_t farewells; // acknowledgements to repeat before the queue pair goes
-    bool nak_is_due;   // RNR NAKs too; stands behind the answers that are owed
+    bool cnp_is_due;
+    struct alb_dcqcn_np np;
+    bool nak_is_due; // RNR NAKs too; stands behind the answers that are owed
     uint8_t nak_syndrome;
     alb_psn nak_psn;
 };
@@ -155,7 +158,14 @@ enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *pack
 // The packets of a SEND or WRITE at the expected PSN have been executed. ends_message: their message with them.
 void alb_rc_note_executed(struct alb_rc *rc, uint32_t psns, bool ends_message, bool wants_ack);
 
-// rc_answer.c: builds answers and acknowledgements.
+// rc_cnp.c
+// A packet of the peer's with payload came with an ECN mark: a CNP is owed, unless one was lately.
+void alb_rc_on_mark(struct alb_rc *rc, alb_time now);
+void alb_rc_send_cnp(struct alb_rc *rc, struct alb_tx_builder *builder);
+// The peer has received such packets of ours.
+void alb_rc_on_cnp(struct alb_rc *rc, alb_time now);
+
+// rc_answer.c: builds answers, acknowledgements and CNPs.
 enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder);
 // False: more READs and atomics than were agreed. Makes room for one more answer, if need be by giving up one whose
 // request had come before: a peer that keeps to the agreement has that one already, or asks again.
@@ -181,5 +191,5 @@ static inline bool alb_rc_owes_more_than_ack(const struct alb_rc *rc)
 }
 static inline bool alb_rc_owes(const struct alb_rc *rc)
 {
-    return alb_rc_owes_more_than_ack(rc) || rc->ack_is_due || rc->farewells > 0;
+    return alb_rc_owes_more_than_ack(rc) || rc->ack_is_due || rc->farewells > 0 || rc->cnp_is_due;
 }

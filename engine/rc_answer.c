@@ -229,7 +229,9 @@ enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_buil
     for (uint32_t i = 0; i < turn && alb_rc_owes(rc); i++) {
         if (!alb_tx_has_room(builder, 1))
             return ALB_BUILD_FULL;
-        if (rc->answer_count > 0) {
+        if (rc->cnp_is_due) {
+            alb_rc_send_cnp(rc, builder);
+        } else if (rc->answer_count > 0) {
             if (send_answer(rc, builder))
                 i += repeat_middle(rc, builder, turn - i - 1);
         } else if (rc->nak_is_due) {

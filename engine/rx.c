@@ -37,11 +37,8 @@ static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const
     count_received(qp, packet);
     alb_trace_add(engine, ALB_TRACE_receive, qp->number, packet->roce.psn, packet->roce.opcode, packet->payload_bytes,
                   now);
-    if (alb_datagram_is_marked(packet->datagram)) {
+    if (alb_datagram_is_marked(packet->datagram))
         alb_qp_count(qp, ALB_STAT_ecn_marked_pkts, 1);
-        if (qp->peer && alb_addr_equals(&packet->datagram->peer.addr, &qp->flow.peer.addr))
-            alb_congestion_on_mark(engine->congestion, &qp->peer->congestion, (uint32_t)qp->peer->inflight_bytes, now);
-    }
     return qp->delivery->rx(qp, packet, now);
 }
 

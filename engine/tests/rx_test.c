@@ -137,7 +137,7 @@ static void alb_engine_rx__partition_keys(void **state)
 
 static void alb_engine_rx__services(void **state)
 {
-    static const uint8_t others[] = {ALB_UC_WRITE_ONLY, ALB_UD_SEND_ONLY, ALB_XRC_WRITE_ONLY, ALB_CNP};
+    static const uint8_t others[] = {ALB_UC_WRITE_ONLY, ALB_UD_SEND_ONLY, ALB_XRC_WRITE_ONLY};
     struct context *c = *state;
     for (size_t i = 0; i < ALB_COUNT(others); i++) {
         struct alb_roce roce = c->roce;
@@ -239,28 +239,6 @@ static void alb_engine_rx__marks_are_counted(void **state)
     assert_int_equal(c->pair->hosts[1].stats.sum.counter[ALB_STAT_ecn_marked_pkts], 1);
 }
 
-// A mark shrinks the window toward the peer it came from; a stranger's does not.
-static void alb_engine_rx__marks_of_the_peer_shrink_its_window(void **state)
-{
-    struct context *c = *state;
-    const struct alb_congestion *congestion = &c->qps[1]->peer->congestion;
-    uint32_t before = congestion->window_bytes;
-    uint8_t bytes[ALB_ROCE_HEADER_MAX];
-    struct alb_datagram datagram = {
-        .peer = {c->pair->hosts[1].addr, 1},
-        .local = {c->pair->hosts[1].addr, 4791},
-        .traffic_class = ALB_ECN_CE,
-        .bytes = bytes,
-        .length = alb_roce_encode(&c->roce, bytes),
-    };
-    alb_engine_rx(c->pair->hosts[1].engine, &datagram, 1, c->pair->now);
-    assert_int_equal(dropped(c, ALB_DROP_WRONG_PEER), 1);
-    assert_int_equal(congestion->window_bytes, before);
-    datagram.peer.addr = c->pair->hosts[0].addr;
-    alb_engine_rx(c->pair->hosts[1].engine, &datagram, 1, c->pair->now);
-    assert_true(congestion->window_bytes < before);
-}
-
 static void trace(struct alb_engine_config *config)
 {
     config->trace_records = 16;
@@ -309,7 +287,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(alb_engine_rx__the_first_packet_establishes, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_engine_rx__several_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_engine_rx__marks_are_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(alb_engine_rx__marks_of_the_peer_shrink_its_window, setup, teardown),
         cmocka_unit_test(alb_engine_rx__traces_a_drop_with_what_is_known),
         cmocka_unit_test_setup_teardown(alb_engine_count_drop__counts, setup, teardown),
     };
