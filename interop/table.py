@@ -176,6 +176,7 @@ class CmCase(Case):
 
 
 LOSS_NETWORK = "1 % lost on the way"
+MARKED_NETWORK = "all that the kernel sends marked (ECN)"
 LOSS_FAULTS = "--faults loss=1%"
 
 
@@ -231,28 +232,36 @@ def cases():
             Case("ib_read_bw", "-n", "200", "-s", "4096", "-o", "4", "-t", "8", loss=loss, quick=loss == LOSS_NETWORK),
             Case("ib_atomic_bw", "-n", "500", "-t", "8", loss=loss, quick=loss == LOSS_FAULTS),
         ]
+    # Albedo answers by CNPs, which the kernel drops.
+    found += [Case(program, "-n", "50", "-s", "65536", loss=MARKED_NETWORK, quick=program == "ib_send_bw")
+              for program in ("ib_send_bw", "ib_write_bw", "ib_read_bw")]
     return found
 
 
-class Lossy:
-    """Packets of RoCE are dropped at random in the guest, both as they come and as they leave, one by one."""
+# What happens to packets of RoCE in the guest, one by one.
+DROP = "udp dport 4791 numgen random mod 1000 < 10 counter drop"
+MARK = "udp dport 4791 counter ip ecn set ce"
+RULES = {LOSS_NETWORK: {"input": DROP, "output": DROP}, MARKED_NETWORK: {"output": MARK}}
 
-    def __init__(self, kernel):
-        self.kernel = kernel
+
+class Network:
+    """The guest's, with rules at its hooks."""
+
+    def __init__(self, kernel, rules):
+        self.kernel, self.rules = kernel, rules
 
     def __enter__(self):
-        rule = "udp dport 4791 numgen random mod 1000 < 10 counter drop"
-        self.kernel.shell("nft -f - <<'EOF'\ntable inet lossy {\n"
-                          " chain in { type filter hook input priority 0; %s; }\n"
-                          " chain out { type filter hook output priority 0; %s; }\n}\nEOF" % (rule, rule))
+        chains = ["chain %s { type filter hook %s priority mangle; %s; }" % (hook, hook, rule)
+                  for hook, rule in self.rules.items()]
+        self.kernel.shell("nft -f - <<'EOF'\ntable ip unkind {\n%s\n}\nEOF" % "\n".join(chains))
         return self
 
-    def dropped(self):
-        text = self.kernel.shell("nft list table inet lossy")
+    def counted(self):
+        text = self.kernel.shell("nft list table ip unkind")
         return sum(int(number) for number in re.findall(r"counter packets (\d+)", text))
 
     def __exit__(self, *ignored):
-        self.kernel.shell("nft delete table inet lossy")
+        self.kernel.shell("nft delete table ip unkind")
 
 
 class Table:
@@ -263,7 +272,7 @@ class Table:
         self.is_reference = arguments.reference
         self.port = 21000
         self.mtu = None
-        self.dropped = 0
+        self.met = {what: 0 for what in RULES}
 
     def set_mtu(self, mtu):
         """The smallest interface MTU that carries this RoCE MTU with room for the headers."""
@@ -310,17 +319,17 @@ class Table:
                 client.end()
             claims.end()
 
-    def run_lossy(self, case, server, client, seconds):
-        with Lossy(self.kernel) as lossy:
+    def run_in_network(self, case, server, client, seconds):
+        with Network(self.kernel, RULES[case.loss]) as network:
             ok, what, report = self.run_pair(case, server, client, seconds)
-            dropped = lossy.dropped()
-        self.dropped += dropped
-        return ok, "%s, %d dropped" % (what, dropped), report
+            counted = network.counted()
+        self.met[case.loss] += counted
+        return ok, "%s, %d packets" % (what, counted), report
 
     def run(self, case):
         self.set_mtu(case.mtu)
         is_cm = isinstance(case, CmCase)
-        run_once = self.run_cm_pair if is_cm else self.run_lossy if case.loss == LOSS_NETWORK else self.run_pair
+        run_once = self.run_cm_pair if is_cm else self.run_in_network if case.loss in RULES else self.run_pair
         for server, client in ((self.kernel, self.other), (self.other, self.kernel)):
             is_kernel_asking = isinstance(client, Kernel) or case.is_pingpong()
             tries = KERNEL_TRIES if case.loss and is_kernel_asking else 1
@@ -425,8 +434,9 @@ def main():
         if arguments.reference and case.loss == LOSS_FAULTS:
             continue
         table.run(case)
-    if any(case.loss == LOSS_NETWORK for case in chosen):
-        table.count.result("packets were really lost on the way", table.dropped > 0, "%d dropped" % table.dropped)
+    for what, counted in table.met.items():
+        if any(case.loss == what for case in chosen):
+            table.count.result("it happened: %s" % what, counted > 0, "%d packets" % counted)
     if has_relay and not arguments.reference:
         table.run_relay()
     table.count.finish()
