@@ -11,12 +11,13 @@
 #define ALB_CM_STRANGER_NS      (20 * ALB_NS_PER_S)   // an answer waits for a peer that has not shown that it is there
 #define ALB_CM_STRANGER_RETRIES 7                     // and is sent so many times more
 #define ALB_CM_TIME_MIN         ALB_NS_PER_MS         // between two copies of a message
-#define ALB_CM_LINGER_NS        (10 * ALB_NS_PER_S)   // how long an answer is kept for a question that comes again
+#define ALB_CM_LINGER_NS        (20 * ALB_NS_PER_S)   // an answer is kept, longer than our MRAs make a peer wait
 #define ALB_CM_DOUBT_NS         (100 * ALB_NS_PER_MS) // between two questions whether the peer has a connection
-#define ALB_CM_PATIENCE_CODE    22                    // service timeout of our MRAs: 17 s
-// Of the first one for a REP, 1 s, and twice as much of each that follows: the RTU behind it may be lost, and only a
-// REP that comes again shows that.
+#define ALB_CM_PATIENCE_CODE    22                    // service timeout of our MRAs at most: 17 s
+// Of the first one 1 s, and twice as much of each that follows: the answer behind it may be lost, and only a question
+// that comes again shows that. But four times what the peer waits by itself: Linux heeds one MRA only.
 #define ALB_CM_PATIENCE_FIRST_CODE 18
+#define ALB_CM_PATIENCE_STEPS      2
 
 struct alb_cm_id {
     struct alb_engine *engine;
@@ -41,7 +42,7 @@ struct alb_cm_id {
     alb_time timewait_ns;         // how long TIMEWAIT lasts
     alb_time doubted_at;
     uint8_t retries, retries_left;
-    uint8_t mras;                   // sent, for a REP
+    uint8_t mras;                   // sent
     uint8_t refusals_left;          // that are answered by asking again (alb_cm_retries_after_refusal)
     struct alb_cm_message sent;     // what the deadline sends again, or a question that comes again brings back
     struct alb_cm_message received; // of the event pending

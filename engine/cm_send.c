@@ -59,14 +59,22 @@ bool alb_cm_retries_after_refusal(struct alb_cm_id *id, alb_time now)
     return true;
 }
 
+// Of a peer that waits for as long as response_code says.
+static uint8_t patience_code(const struct alb_cm_id *id, uint8_t response_code)
+{
+    int first = ALB_MAX(ALB_CM_PATIENCE_FIRST_CODE, response_code + ALB_CM_PATIENCE_STEPS);
+    return (uint8_t)ALB_MIN(first + id->mras, ALB_CM_PATIENCE_CODE);
+}
+
 void alb_cm_send_mra(struct alb_cm_id *id)
 {
     struct alb_cm_message message = message_of(id, ALB_CM_MRA);
     bool is_for_req = id->state == ALB_CM_REQ_RECEIVED;
     message.mra.answers = is_for_req ? ALB_CM_ANSWERS_REQ : ALB_CM_ANSWERS_REP;
-    message.mra.service_timeout = ALB_CM_PATIENCE_CODE;
-    if (!is_for_req && ALB_CM_PATIENCE_FIRST_CODE + id->mras < ALB_CM_PATIENCE_CODE)
-        message.mra.service_timeout = (uint8_t)(ALB_CM_PATIENCE_FIRST_CODE + id->mras++);
+    message.mra.service_timeout =
+        patience_code(id, is_for_req ? id->received.req.remote_response_timeout : id->sent.req.local_response_timeout);
+    if (message.mra.service_timeout < ALB_CM_PATIENCE_CODE)
+        id->mras++;
     alb_gsi_send(id->engine, &id->av, id->gsi_qpn, &message);
 }
 

@@ -98,22 +98,30 @@ static void dreq__without_an_answer_ends_all_the_same(void **state)
     cm_expect_nothing_sent(cm, 0);
 }
 
-// A message that comes again while its user still thinks brings back an MRA. Its service timeout and the way replace
-// the wait that was left.
+// The side's message has come again, before its peer's user has answered it: the MRA that it brings back, of that code.
+// Its service timeout and the way replace the wait that was left, and then the message comes once more.
+static void expect_patience(struct cm_pair *cm, int side, enum alb_cm_type type, uint8_t code)
+{
+    cm_expect_sent(cm, side, type);
+    cm_deliver(cm, side);
+    struct alb_cm_message mra = cm_expect_sent(cm, !side, ALB_CM_MRA);
+    assert_int_equal(mra.mra.answers, type == ALB_CM_REQ ? ALB_CM_ANSWERS_REQ : ALB_CM_ANSWERS_REP);
+    assert_int_equal(mra.mra.service_timeout, code);
+    cm_deliver(cm, !side);
+    pair_pass(cm->pair, (4096ull << code) + CM_TIMEWAIT_NS - 1);
+    cm_expect_nothing_sent(cm, side);
+    pair_pass(cm->pair, 1);
+}
+
+// More each time, and not much at first: the answer behind it may be lost.
 static void mra__buys_time(void **state)
 {
     struct cm_pair *cm = *state;
-    const uint64_t patience_ns = (4096ull << ALB_CM_PATIENCE_CODE) + CM_TIMEWAIT_NS;
     cm_connect(cm);
     cm_take_request(cm);
     pair_pass(cm->pair, CM_TIMEOUT_NS);
-    cm_expect_sent(cm, 0, ALB_CM_REQ);
-    cm_deliver(cm, 0);
-    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_MRA).mra.answers, ALB_CM_ANSWERS_REQ);
-    cm_deliver(cm, 1);
-    pair_pass(cm->pair, patience_ns - 1);
-    cm_expect_nothing_sent(cm, 0);
-    pair_pass(cm->pair, 1);
+    expect_patience(cm, 0, ALB_CM_REQ, 18);
+    expect_patience(cm, 0, ALB_CM_REQ, 19);
     cm_expect_sent(cm, 0, ALB_CM_REQ);
     cm_lose(cm, 0);
 
@@ -122,22 +130,60 @@ static void mra__buys_time(void **state)
     cm_deliver(cm, 1);
     cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
     pair_pass(cm->pair, CM_TIMEOUT_NS);
+    expect_patience(cm, 1, ALB_CM_REP, 18);
+    expect_patience(cm, 1, ALB_CM_REP, 19);
     cm_expect_sent(cm, 1, ALB_CM_REP);
-    cm_deliver(cm, 1);
-    for (uint32_t i = 0; i < 2; i++) { // for a REP less at first, since what it answers may have been lost
-        uint32_t code = ALB_CM_PATIENCE_FIRST_CODE + i;
-        struct alb_cm_message mra = cm_expect_sent(cm, 0, ALB_CM_MRA);
-        assert_int_equal(mra.mra.answers, ALB_CM_ANSWERS_REP);
-        assert_int_equal(mra.mra.service_timeout, code);
-        cm_deliver(cm, 0);
-        pair_pass(cm->pair, (4096ull << code) + CM_TIMEWAIT_NS - 1);
-        cm_expect_nothing_sent(cm, 1);
-        pair_pass(cm->pair, 1);
-        cm_expect_sent(cm, 1, ALB_CM_REP);
-        if (i < 1)
-            cm_deliver(cm, 1);
-    }
     cm_lose(cm, 1);
+}
+
+// A Linux peer asks every 6 s and heeds the first MRA only: one of 1 s would make it give up earlier.
+static void mra__is_longer_than_what_a_patient_peer_waits_by_itself(void **state)
+{
+    struct cm_pair *cm = *state;
+    const struct {
+        uint8_t response_code, service_timeout;
+    } cases[] = {{0, 18}, {16, 18}, {18, 20}, {20, 22}, {31, 22}};
+    for (uint32_t i = 0; i < ALB_COUNT(cases); i++) {
+        struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 77 + i, .req = cm_req(cm, 300 + i)};
+        req.req.remote_response_timeout = cases[i].response_code;
+        cm_inject(cm, 0, &req);
+        struct alb_cm_id *id = cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id;
+        cm_inject(cm, 0, &req);
+        assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_MRA).mra.service_timeout, cases[i].service_timeout);
+        cm_lose(cm, 1);
+        alb_cm_id_destroy(id, cm->pair->now);
+        cm_expect_sent(cm, 1, ALB_CM_REJ);
+        cm_lose(cm, 1);
+    }
+}
+
+// The peer was asked for the longest patience, and the answer behind that was lost.
+static void rej__is_kept_for_longer_than_any_patience(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    struct alb_cm_message req = cm_expect_sent(cm, 0, ALB_CM_REQ);
+    cm_take_request(cm);
+    for (int i = ALB_CM_PATIENCE_FIRST_CODE; i < ALB_CM_PATIENCE_CODE; i++) {
+        cm_inject(cm, 0, &req);
+        cm_expect_sent(cm, 1, ALB_CM_MRA);
+        cm_lose(cm, 1);
+    }
+    pair_pass(cm->pair, CM_TIMEOUT_NS);
+    cm_expect_sent(cm, 0, ALB_CM_REQ);
+    cm_deliver(cm, 0);
+    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_MRA).mra.service_timeout, ALB_CM_PATIENCE_CODE);
+    cm_deliver(cm, 1);
+    assert_int_equal(alb_cm_reject(cm->ids[1], ALB_CM_REJ_CONSUMER_DEFINED, NULL, cm->pair->now), 0);
+    cm_expect_sent(cm, 1, ALB_CM_REJ);
+    cm_lose(cm, 1);
+    pair_pass(cm->pair, (4096ull << ALB_CM_PATIENCE_CODE) + CM_TIMEWAIT_NS);
+    cm_expect_sent(cm, 0, ALB_CM_REQ);
+    cm_deliver(cm, 0);
+    cm_expect_no_event(cm, 1); // the user has answered it
+    cm_expect_sent(cm, 1, ALB_CM_REJ);
+    cm_deliver(cm, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_REJECTED);
 }
 
 // Else a peer that asks again and again would keep it half open for ever.
@@ -200,10 +246,16 @@ static void mra__a_question_that_comes_again_allows_no_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(code__is_held_within_bounds),      CM_TEST(req__is_sent_again_then_given_up),
-        CM_TEST(rep__is_sent_again_then_given_up),          CM_TEST(rep__is_bounded_in_time_and_number),
-        CM_TEST(dreq__without_an_answer_ends_all_the_same), CM_TEST(mra__buys_time),
-        CM_TEST(mra__one_for_each_copy_of_a_message),       CM_TEST(mra__a_question_that_comes_again_allows_no_other),
+        cmocka_unit_test(code__is_held_within_bounds),
+        CM_TEST(req__is_sent_again_then_given_up),
+        CM_TEST(rep__is_sent_again_then_given_up),
+        CM_TEST(rep__is_bounded_in_time_and_number),
+        CM_TEST(dreq__without_an_answer_ends_all_the_same),
+        CM_TEST(mra__buys_time),
+        CM_TEST(mra__is_longer_than_what_a_patient_peer_waits_by_itself),
+        CM_TEST(mra__one_for_each_copy_of_a_message),
+        CM_TEST(mra__a_question_that_comes_again_allows_no_other),
+        CM_TEST(rej__is_kept_for_longer_than_any_patience),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
