@@ -223,6 +223,8 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
     if (id->cm)
         alb_cm_id_set_ece(id->cm, &id->local_ece);
     error = id->cm ? alb_cm_accept(id->cm, &rep, data, alb_device_now()) : EINVAL;
+    if (!error)
+        id->is_unaccepted = false;
     rdmacm_unlock();
     return error;
 }

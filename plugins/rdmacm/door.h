@@ -63,6 +63,7 @@ struct rdmacm_id {
     bool owns_cqs;
     bool has_disconnected; // rdma_disconnect was called
     bool has_failed;       // CONNECT_ERROR was reported; by lock
+    bool is_unaccepted;    // a request, of which the program hears no more until it has accepted it
     bool is_timewait_over; // and the program has not been told
     uint8_t tos;
     uint8_t ack_timeout;

@@ -92,6 +92,7 @@ static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
     id->remote_qpn = req->qpn;
     id->sq_psn = req->starting_psn;
     id->knows_peer = true;
+    id->is_unaccepted = true;
     id->id.qp_type = type_of(req);
 }
 
@@ -168,8 +169,12 @@ static void on_sidr_response(struct rdmacm_id *id, const struct alb_cm_message *
     rdmacm_post(id, event);
 }
 
+// A program sets the context of an id when it accepts: until then it is the listener's, and would be taken for it. A
+// kernel is as silent, and accepting fails.
 static void on_rejected(struct rdmacm_id *id, const struct alb_cm_message *message)
 {
+    if (id->is_unaccepted)
+        return;
     struct rdmacm_event *event = rdmacm_event_new(id, RDMA_CM_EVENT_REJECTED, message->rej.reason);
     if (message->rej.reason == ALB_CM_REJ_INVALID_SERVICE_ID)
         rdmacm_why_nobody_listens(id);

@@ -293,8 +293,8 @@ static void migrate__takes_requests_along(void **state)
     close_ends(&ends);
 }
 
-// What became of a caller meanwhile comes behind its request.
-static void migrate__takes_along_what_became_of_a_caller(void **state)
+// Its caller has gone meanwhile, of which the program hears nothing before it accepts.
+static void migrate__takes_along_a_request_that_was_given_up(void **state)
 {
     struct ends ends;
     struct rdma_event_channel *to = rdma_create_event_channel();
@@ -311,9 +311,8 @@ static void migrate__takes_along_what_became_of_a_caller(void **state)
     struct rdma_cm_event *event = expect_event(to, RDMA_CM_EVENT_CONNECT_REQUEST);
     ends.server = event->id;
     assert_int_equal(rdma_ack_cm_event(event), 0);
-    event = expect_event(to, RDMA_CM_EVENT_REJECTED);
-    assert_ptr_equal(event->id, ends.server);
-    assert_int_equal(rdma_ack_cm_event(event), 0);
+    poller.fd = to->fd;
+    assert_int_equal(poll(&poller, 1, 0), 0);
     close_ends(&ends);
 }
 
@@ -677,7 +676,7 @@ int main(void)
         cmocka_unit_test(connect__takes_too_many_retries_for_the_most),
         cmocka_unit_test(channel__ends_its_ids),
         cmocka_unit_test(migrate__takes_requests_along),
-        cmocka_unit_test(migrate__takes_along_what_became_of_a_caller),
+        cmocka_unit_test(migrate__takes_along_a_request_that_was_given_up),
         cmocka_unit_test(connect__over_ipv6),
         cmocka_unit_test(connect__ipv4_to_a_listener_of_ipv6),
         cmocka_unit_test(connect__port_space_ib),

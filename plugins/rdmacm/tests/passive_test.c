@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Passive sides: what a program hears and knows of ids that requests have brought.
+#include "fixture.h"
+
+#include <poll.h>
+
+struct sides {
+    struct rdma_event_channel *channels[2]; // of the listener, and of the caller
+    struct rdma_cm_id *listener, *server, *client;
+};
+
+static const struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .retry_count = 7};
+
+// A call whose request has been taken.
+static void call(struct sides *sides)
+{
+    uint16_t port;
+    struct rdma_conn_param asked = param;
+    for (int i = 0; i < 2; i++)
+        assert_non_null(sides->channels[i] = rdma_create_event_channel());
+    sides->listener = fixture_listener(sides->channels[0], RDMA_PS_TCP, &port);
+    sides->client = fixture_resolved(sides->channels[1], RDMA_PS_TCP, port);
+    fixture_create_qp(sides->client);
+    assert_int_equal(rdma_connect(sides->client, &asked), 0);
+    struct rdma_cm_event *event = expect_event(sides->channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+    sides->server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    fixture_create_qp(sides->server);
+}
+
+static void end(struct rdma_cm_id **id)
+{
+    if (*id && (*id)->qp)
+        rdma_destroy_qp(*id);
+    if (*id)
+        assert_int_equal(rdma_destroy_id(*id), 0);
+    *id = NULL;
+}
+
+static void end_sides(struct sides *sides)
+{
+    end(&sides->client);
+    end(&sides->server);
+    end(&sides->listener);
+    for (int i = 0; i < 2; i++)
+        rdma_destroy_event_channel(sides->channels[i]);
+}
+
+// The id has the listener's context still, and the program would take the event for one of the listener.
+static void request__given_up_before_it_is_accepted(void **state)
+{
+    enum { LONG_ENOUGH_MS = 200 };
+    struct sides sides;
+    struct rdma_conn_param answer = param;
+    call(&sides);
+    struct pollfd poller = {.fd = sides.channels[0]->fd, .events = POLLIN};
+    end(&sides.client);
+    assert_int_equal(poll(&poller, 1, LONG_ENOUGH_MS), 0);
+    expect_errno(rdma_accept(sides.server, &answer), EINVAL);
+    end_sides(&sides);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(request__given_up_before_it_is_accepted),
+    };
+    return cmocka_run_group_tests_name("passive", tests, fixture_setup, NULL);
+}
