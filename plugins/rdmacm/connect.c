@@ -226,6 +226,8 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
     if (!error)
         id->is_unaccepted = false;
     rdmacm_unlock();
+    if (error) // the queue pair is connected to one that will not be
+        rdmacm_qp_error(id);
     return error;
 }
 

@@ -46,6 +46,14 @@ static void end_sides(struct sides *sides)
         rdma_destroy_event_channel(sides->channels[i]);
 }
 
+static enum ibv_qp_state state_of(struct rdma_cm_id *id)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_STATE, &init), 0);
+    return attr.qp_state;
+}
+
 // The id has the listener's context still, and the program would take the event for one of the listener.
 static void request__given_up_before_it_is_accepted(void **state)
 {
@@ -57,6 +65,20 @@ static void request__given_up_before_it_is_accepted(void **state)
     end(&sides.client);
     assert_int_equal(poll(&poller, 1, LONG_ENOUGH_MS), 0);
     expect_errno(rdma_accept(sides.server, &answer), EINVAL);
+    assert_int_equal(state_of(sides.server), IBV_QPS_ERR);
+    end_sides(&sides);
+}
+
+static void accept__with_too_much_to_say(void **state)
+{
+    static const char words[255];
+    struct sides sides;
+    struct rdma_conn_param answer = param;
+    call(&sides);
+    answer.private_data = words;
+    answer.private_data_len = 197;
+    expect_errno(rdma_accept(sides.server, &answer), EINVAL);
+    assert_int_equal(state_of(sides.server), IBV_QPS_ERR);
     end_sides(&sides);
 }
 
@@ -64,6 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request__given_up_before_it_is_accepted),
+        cmocka_unit_test(accept__with_too_much_to_say),
     };
     return cmocka_run_group_tests_name("passive", tests, fixture_setup, NULL);
 }
