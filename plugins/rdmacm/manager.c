@@ -49,7 +49,8 @@ static struct rdmacm_id *id_of_request(struct rdmacm_id *listener, const struct 
                            listener->id.qp_type);
     if (!id)
         return NULL;
-    id->tos = listener->tos;
+    if (event->type == ALB_CM_EVENT_REQUEST) // not the listener's: both sides are of one class, as with a kernel
+        id->tos = event->message.req.primary.traffic_class;
     rdmacm_set_sockaddr(&id->id.route.addr.src_storage, &av->local, rdmacm_port(&listener->id.route.addr.src_storage));
     rdmacm_set_sockaddr(&id->id.route.addr.dst_storage, &av->peer, header.source_port);
     if (rdmacm_learn_av(id, &av->local, &av->peer)) {

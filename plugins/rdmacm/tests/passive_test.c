@@ -11,21 +11,29 @@ struct sides {
 
 static const struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .retry_count = 7};
 
-// A call whose request has been taken.
-static void call(struct sides *sides)
+// A call whose request has been taken; of the caller's type of service, at a listener of another.
+static void call_with(struct sides *sides, uint8_t tos)
 {
+    uint8_t listeners_tos = 0x28;
     uint16_t port;
     struct rdma_conn_param asked = param;
     for (int i = 0; i < 2; i++)
         assert_non_null(sides->channels[i] = rdma_create_event_channel());
     sides->listener = fixture_listener(sides->channels[0], RDMA_PS_TCP, &port);
     sides->client = fixture_resolved(sides->channels[1], RDMA_PS_TCP, port);
+    assert_int_equal(rdma_set_option(sides->listener, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &listeners_tos, 1), 0);
+    assert_int_equal(rdma_set_option(sides->client, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1), 0);
     fixture_create_qp(sides->client);
     assert_int_equal(rdma_connect(sides->client, &asked), 0);
     struct rdma_cm_event *event = expect_event(sides->channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
     sides->server = event->id;
     assert_int_equal(rdma_ack_cm_event(event), 0);
     fixture_create_qp(sides->server);
+}
+
+static void call(struct sides *sides)
+{
+    call_with(sides, 0);
 }
 
 static void end(struct rdma_cm_id **id)
@@ -82,11 +90,27 @@ static void accept__with_too_much_to_say(void **state)
     end_sides(&sides);
 }
 
+// What the two say is of one class, the caller's: so it is with a kernel, also where the listener has another one.
+static void request__brings_its_type_of_service(void **state)
+{
+    static const uint8_t types[] = {0x68, 0};
+    for (size_t i = 0; i < sizeof(types); i++) {
+        struct sides sides;
+        struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+        int mask;
+        call_with(&sides, types[i]);
+        assert_int_equal(rdma_init_qp_attr(sides.server, &attr, &mask), 0);
+        assert_int_equal(attr.ah_attr.grh.traffic_class, types[i]);
+        end_sides(&sides);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request__given_up_before_it_is_accepted),
         cmocka_unit_test(accept__with_too_much_to_say),
+        cmocka_unit_test(request__brings_its_type_of_service),
     };
     return cmocka_run_group_tests_name("passive", tests, fixture_setup, NULL);
 }
