@@ -131,15 +131,16 @@ int alb_cm_answer(struct alb_cm_id *id, enum alb_cm_sidr_status status, alb_qpn 
 // ---- what it has to say ---------------------------------------------------------------------------------------------
 
 enum alb_cm_event_type {
-    ALB_CM_EVENT_REQUEST,       // passive: message is the REQ, id is new and the user's from now on
-    ALB_CM_EVENT_RESPONSE,      // active: message is the REP
-    ALB_CM_EVENT_ESTABLISHED,   // passive: the RTU, or traffic
-    ALB_CM_EVENT_REJECTED,      // message is the REJ; the id is idle
-    ALB_CM_EVENT_TIMED_OUT,     // no answer came; the id is idle
-    ALB_CM_EVENT_DISCONNECTED,  // the peer wanted it, has agreed to it, or said no more
-    ALB_CM_EVENT_TIMEWAIT_OVER, // the id is idle again
-    ALB_CM_EVENT_SIDR_REQUEST,  // message is the SIDR_REQ, id is new and the user's from now on
-    ALB_CM_EVENT_SIDR_RESPONSE, // message is the SIDR_REP; the id is idle
+    ALB_CM_EVENT_REQUEST,              // passive: message is the REQ, id is new and the user's from now on
+    ALB_CM_EVENT_RESPONSE,             // active: message is the REP
+    ALB_CM_EVENT_ESTABLISHED,          // passive: the RTU, or traffic
+    ALB_CM_EVENT_REJECTED,             // message is the REJ; the id is idle
+    ALB_CM_EVENT_TIMED_OUT,            // no answer came; the id is idle
+    ALB_CM_EVENT_DISCONNECTED,         // the peer wanted it, or has agreed to it
+    ALB_CM_EVENT_DISCONNECT_TIMED_OUT, // its user wanted it, and the peer has not answered
+    ALB_CM_EVENT_TIMEWAIT_OVER,        // the id is idle again
+    ALB_CM_EVENT_SIDR_REQUEST,         // message is the SIDR_REQ, id is new and the user's from now on
+    ALB_CM_EVENT_SIDR_RESPONSE,        // message is the SIDR_REP; the id is idle
     ALB_CM_EVENT_TYPES,
 };
 

@@ -10,6 +10,7 @@ static const char *const names[] = {
     [ALB_CM_EVENT_REJECTED] = "rejected",
     [ALB_CM_EVENT_TIMED_OUT] = "timed_out",
     [ALB_CM_EVENT_DISCONNECTED] = "disconnected",
+    [ALB_CM_EVENT_DISCONNECT_TIMED_OUT] = "disconnect_timed_out",
     [ALB_CM_EVENT_TIMEWAIT_OVER] = "timewait_over",
     [ALB_CM_EVENT_SIDR_REQUEST] = "sidr_request",
     [ALB_CM_EVENT_SIDR_RESPONSE] = "sidr_response",

@@ -46,7 +46,7 @@ static void give_up(struct alb_cm_id *id, alb_time now)
         alb_cm_set_state(id, ALB_CM_IDLE);
         break;
     case ALB_CM_DREQ_SENT:
-        alb_cm_raise(id, ALB_CM_EVENT_DISCONNECTED);
+        alb_cm_raise(id, ALB_CM_EVENT_DISCONNECT_TIMED_OUT);
         alb_cm_enter_timewait(id, now);
         break;
     case ALB_CM_TIMEWAIT:

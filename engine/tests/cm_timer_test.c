@@ -88,7 +88,7 @@ static void dreq__without_an_answer_ends_all_the_same(void **state)
         cm_lose(cm, 0);
         pair_pass(cm->pair, CM_TIMEOUT_NS);
     }
-    cm_expect_event(cm, 0, ALB_CM_EVENT_DISCONNECTED);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_DISCONNECT_TIMED_OUT);
     cm_expect_state(cm, 0, ALB_CM_TIMEWAIT);
     pair_pass(cm->pair, CM_TIMEWAIT_NS - 1);
     cm_expect_state(cm, 0, ALB_CM_TIMEWAIT);

@@ -229,6 +229,9 @@ void rdmacm_on_engine_event(const struct alb_cm_event *event)
     case ALB_CM_EVENT_DISCONNECTED:
         rdmacm_post_plain(id, RDMA_CM_EVENT_DISCONNECTED, 0);
         break;
+    case ALB_CM_EVENT_DISCONNECT_TIMED_OUT:
+        rdmacm_post_plain(id, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
+        break;
     case ALB_CM_EVENT_TIMEWAIT_OVER:
         id->is_timewait_over = true;
         rdmacm_tell_timewait_exit(id);

@@ -289,7 +289,8 @@ static void disconnect__from_one_that_died(void **state)
     assert_int_equal(alb_cm_disconnect(net->users[A].id, NULL, now_of(&net->users[A])), 0);
     alb_sim_host_poke(net->users[A].host);
     run(net);
-    assert_int_equal(net->users[A].seen[ALB_CM_EVENT_DISCONNECTED], 1);
+    assert_int_equal(net->users[A].seen[ALB_CM_EVENT_DISCONNECT_TIMED_OUT], 1);
+    assert_int_equal(net->users[A].seen[ALB_CM_EVENT_DISCONNECTED], 0);
     assert_int_equal(net->users[A].seen[ALB_CM_EVENT_TIMEWAIT_OVER], 1);
     net_free(net);
 }

@@ -3,6 +3,9 @@
 #include "fixture.h"
 
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct sides {
     struct rdma_event_channel *channels[2]; // of the listener, and of the caller
@@ -105,12 +108,59 @@ static void request__brings_its_type_of_service(void **state)
     }
 }
 
+// Connects, and then says no more.
+static void connect_and_stop(uint16_t port)
+{
+    struct rdma_conn_param asked = param;
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_cm_id *id = fixture_resolved(channel, RDMA_PS_TCP, port);
+    fixture_create_qp(id);
+    assert_int_equal(rdma_connect(id, &asked), 0);
+    pass_event(channel, RDMA_CM_EVENT_ESTABLISHED);
+    raise(SIGSTOP);
+    _exit(0);
+}
+
+static void disconnect__from_one_that_does_not_answer(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+    skip(); // it cannot follow a child that starts threads
+#endif
+    struct rdma_conn_param answer = param;
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    uint16_t port;
+    int status;
+    struct rdma_cm_id *listener = fixture_listener(channel, RDMA_PS_TCP, &port);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        connect_and_stop(port);
+    struct rdma_cm_event *event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+    struct rdma_cm_id *server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    fixture_create_qp(server);
+    assert_int_equal(rdma_accept(server, &answer), 0);
+    pass_event(channel, RDMA_CM_EVENT_ESTABLISHED);
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(rdma_disconnect(server), 0);
+    event = expect_event(channel, RDMA_CM_EVENT_DISCONNECTED);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(event->status, -ETIMEDOUT);
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    end(&server);
+    end(&listener);
+    rdma_destroy_event_channel(channel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request__given_up_before_it_is_accepted),
         cmocka_unit_test(accept__with_too_much_to_say),
         cmocka_unit_test(request__brings_its_type_of_service),
+        cmocka_unit_test(disconnect__from_one_that_does_not_answer),
     };
     return cmocka_run_group_tests_name("passive", tests, fixture_setup, NULL);
 }
