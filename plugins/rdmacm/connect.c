@@ -293,10 +293,10 @@ int rdma_notify(struct rdma_cm_id *outer, enum ibv_event_type event)
     if (event != IBV_EVENT_COMM_EST)
         return rdmacm_fail(EINVAL);
     rdmacm_lock();
-    int error = id->cm ? alb_cm_notice_traffic(id->cm, alb_device_now()) : EINVAL;
-    bool is_late = error && id->cm && alb_cm_id_state(id->cm) == ALB_CM_ESTABLISHED;
+    bool is_late = id->cm && alb_cm_id_state(id->cm) == ALB_CM_ESTABLISHED;
+    int error = !id->cm ? EINVAL : is_late ? EISCONN : alb_cm_notice_traffic(id->cm, alb_device_now());
     rdmacm_unlock();
-    return rdmacm_result(is_late ? 0 : error);
+    return rdmacm_result(error);
 }
 
 int rdma_disconnect(struct rdma_cm_id *outer)

@@ -108,6 +108,22 @@ static void request__brings_its_type_of_service(void **state)
     }
 }
 
+// rdma_notify(3): who knows it already says so, and the error may be ignored. Before the answer there is nothing to
+// establish.
+static void notify__what_is_established(void **state)
+{
+    struct sides sides;
+    struct rdma_conn_param answer = param;
+    call(&sides);
+    expect_errno(rdma_notify(sides.server, IBV_EVENT_COMM_EST), EINVAL);
+    assert_int_equal(rdma_accept(sides.server, &answer), 0);
+    pass_event(sides.channels[1], RDMA_CM_EVENT_ESTABLISHED);
+    pass_event(sides.channels[0], RDMA_CM_EVENT_ESTABLISHED);
+    expect_errno(rdma_notify(sides.server, IBV_EVENT_COMM_EST), EISCONN);
+    expect_errno(rdma_notify(sides.client, IBV_EVENT_COMM_EST), EISCONN);
+    end_sides(&sides);
+}
+
 // Connects, and then says no more.
 static void connect_and_stop(uint16_t port)
 {
@@ -157,9 +173,8 @@ static void disconnect__from_one_that_does_not_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(request__given_up_before_it_is_accepted),
-        cmocka_unit_test(accept__with_too_much_to_say),
-        cmocka_unit_test(request__brings_its_type_of_service),
+        cmocka_unit_test(request__given_up_before_it_is_accepted),   cmocka_unit_test(accept__with_too_much_to_say),
+        cmocka_unit_test(request__brings_its_type_of_service),       cmocka_unit_test(notify__what_is_established),
         cmocka_unit_test(disconnect__from_one_that_does_not_answer),
     };
     return cmocka_run_group_tests_name("passive", tests, fixture_setup, NULL);
