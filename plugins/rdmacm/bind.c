@@ -241,13 +241,9 @@ int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct 
     return rdmacm_result(error ? error : rdmacm_complete(id));
 }
 
-int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
+void rdmacm_set_path(struct rdmacm_id *id, uint8_t mtu_code, uint8_t ack_code)
 {
-    struct rdmacm_id *id = rdmacm_id(outer);
-    if (rdmacm_is_forked(id))
-        return rdmacm_fail(ENODEV);
-    if (rdmacm_is_begun(id) || !id->is_resolved || id->has_route)
-        return rdmacm_fail(EINVAL);
+    struct rdma_route *route = &id->id.route;
     id->path = (struct ibv_sa_path_rec){
         .hop_limit = RDMACM_HOP_LIMIT,
         .traffic_class = id->tos,
@@ -255,14 +251,24 @@ int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
         .numb_path = 1,
         .pkey = htons(ALB_PKEY_DEFAULT),
         .mtu_selector = 2, // exactly
-        .mtu = rdmacm_mtu_code(),
+        .mtu = mtu_code,
         .packet_life_time_selector = 2,
-        .packet_life_time = RDMACM_ACK_CODE - 1,
+        .packet_life_time = ack_code ? ack_code - 1 : 0, // there and back is twice as long
     };
-    memcpy(id->path.sgid.raw, outer->route.addr.addr.ibaddr.sgid.raw, 16);
-    memcpy(id->path.dgid.raw, outer->route.addr.addr.ibaddr.dgid.raw, 16);
-    outer->route.path_rec = &id->path;
-    outer->route.num_paths = 1;
+    memcpy(id->path.sgid.raw, route->addr.addr.ibaddr.sgid.raw, 16);
+    memcpy(id->path.dgid.raw, route->addr.addr.ibaddr.dgid.raw, 16);
+    route->path_rec = &id->path;
+    route->num_paths = 1;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
+{
+    struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
+    if (rdmacm_is_begun(id) || !id->is_resolved || id->has_route)
+        return rdmacm_fail(EINVAL);
+    rdmacm_set_path(id, rdmacm_mtu_code(), RDMACM_ACK_CODE);
     id->has_route = true; // before another thread takes the event
     int error = report(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
     if (error)

@@ -205,6 +205,8 @@ bool rdmacm_is_begun(const struct rdmacm_id *id);
 // Of an id that does not listen and is not connected. EADDRINUSE: it is bound to any address, and its port is another's
 // in the family that it had not; nothing has changed then.
 int rdmacm_set_one_family(struct rdmacm_id *id, bool is_one_family);
+// The id's path record, once its addresses and type of service are known.
+void rdmacm_set_path(struct rdmacm_id *id, uint8_t mtu_code, uint8_t ack_code);
 
 // ---- address.c
 

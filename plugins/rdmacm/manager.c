@@ -95,6 +95,7 @@ static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
     id->knows_peer = true;
     id->is_unaccepted = true;
     id->id.qp_type = type_of(req);
+    rdmacm_set_path(id, id->mtu_code, id->timeout_code);
 }
 
 static void on_request(const struct alb_cm_event *from)

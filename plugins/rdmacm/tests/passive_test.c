@@ -108,6 +108,23 @@ static void request__brings_its_type_of_service(void **state)
     }
 }
 
+// The caller's, the other way round.
+static void request__brings_its_path(void **state)
+{
+    struct sides sides;
+    call_with(&sides, 0x68);
+    assert_int_equal(sides.server->route.num_paths, 1);
+    struct ibv_sa_path_rec path = *sides.server->route.path_rec, callers = *sides.client->route.path_rec;
+    assert_memory_equal(&path.sgid, &callers.dgid, sizeof(path.sgid));
+    assert_memory_equal(&path.dgid, &callers.sgid, sizeof(path.dgid));
+    assert_int_equal(path.mtu, callers.mtu);
+    assert_int_equal(path.packet_life_time, callers.packet_life_time);
+    assert_int_equal(path.hop_limit, callers.hop_limit);
+    assert_int_equal(path.pkey, callers.pkey);
+    assert_int_equal(path.traffic_class, 0x68);
+    end_sides(&sides);
+}
+
 // rdma_notify(3): who knows it already says so, and the error may be ignored. Before the answer there is nothing to
 // establish.
 static void notify__what_is_established(void **state)
@@ -173,8 +190,11 @@ static void disconnect__from_one_that_does_not_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(request__given_up_before_it_is_accepted),   cmocka_unit_test(accept__with_too_much_to_say),
-        cmocka_unit_test(request__brings_its_type_of_service),       cmocka_unit_test(notify__what_is_established),
+        cmocka_unit_test(request__given_up_before_it_is_accepted),
+        cmocka_unit_test(accept__with_too_much_to_say),
+        cmocka_unit_test(request__brings_its_type_of_service),
+        cmocka_unit_test(request__brings_its_path),
+        cmocka_unit_test(notify__what_is_established),
         cmocka_unit_test(disconnect__from_one_that_does_not_answer),
     };
     return cmocka_run_group_tests_name("passive", tests, fixture_setup, NULL);
