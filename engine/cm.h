@@ -6,9 +6,9 @@
 // A communication id stands for a listener, for one side of a connection, or for a service id resolution (UD). The user
 // moves its own queue pair; the manager only carries numbers.
 //
-//     active side    connect -> RESPONSE -> (queue pair to RTS) establish -> ... disconnect -> DISCONNECTED ->
-//     TIMEWAIT_OVER passive side   listen -> REQUEST -> (queue pair to RTR) accept -> ESTABLISHED -> ... DISCONNECTED
-//     -> TIMEWAIT_OVER either         REJECTED or TIMED_OUT instead of what it was waiting for
+//     active   connect -> RESPONSE -> (queue pair to RTS) establish -> ... disconnect -> DISCONNECTED -> TIMEWAIT_OVER
+//     passive  listen -> REQUEST -> (queue pair to RTR) accept -> ESTABLISHED -> ... DISCONNECTED -> TIMEWAIT_OVER
+//     either   REJECTED or TIMED_OUT instead of what it was waiting for
 //
 // Lost messages are sent again as the timeouts and counts in the messages say; messages that come twice change nothing
 // and are answered as the first time. Calls are made by the holder of the engine. They return 0 or a positive errno and
@@ -42,8 +42,7 @@ const char *alb_cm_state_name(enum alb_cm_state state);
 // ---- the manager ----------------------------------------------------------------------------------------------------
 
 // Opens queue pair 1, with room for that many ids (1 to 65536), all memory taken at once. Before this, or without it,
-// MADs are dropped. EINVAL; EBUSY if it is open; ENOMEM. user comes
-// with ALB_EVENT_CM.
+// MADs are dropped. EINVAL; EBUSY if it is open; ENOMEM. user comes with ALB_EVENT_CM.
 int alb_cm_create(struct alb_engine *engine, uint32_t ids_max, void *user);
 // Another user, for ALB_EVENT_CM. The manager is open.
 void alb_cm_set_user(struct alb_engine *engine, void *user);

@@ -22,7 +22,7 @@
 //     csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
 //     csa_trimmed.c    packets of which only headers have come
-//     csa_run_out.c    runs of segments: packets made from the one before    csa_run_in.c     and taken like it
+//     csa_run_out.c    runs: packets made from the one before             csa_run_in.c     and taken like it
 //     csa_uc.c, csa_uc_in.c, csa_ud.c, csa_loose.c  UC and UD
 #pragma once
 

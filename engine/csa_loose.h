@@ -3,10 +3,11 @@
 // been heard and reports what arrives, the packets are counted on one of the association's paths; elsewhere they are
 // not counted.
 //
-//     csa_loose.c   packets out
-//     csa_uc.c      UC: its life and its sending half        csa_uc_in.c  its receiving half
+//     csa_loose.c       packets out
+//     csa_uc.c          UC: its life and its sending half
+//     csa_uc_in.c       UC: its receiving half
 //     csa_uc_partial.c  UC: messages whose missing segments can be sent again
-//     csa_ud.c      UD
+//     csa_ud.c          UD
 #pragma once
 
 #include "engine/csa_admit.h"

@@ -99,8 +99,8 @@ struct alb_path_load {
 struct alb_path_pace {
     uint32_t recent_ns : 30; // round-trip time by its last few samples; 0: not measured
     uint32_t is_late : 1;    // that was much longer than the typical one of its time
-    uint32_t is_waiting : 1; // as the path
-    alb_path_tick since;     // the same
+    uint32_t is_waiting : 1; // alb_path_is_waiting of the path, so that a choice need not look there
+    alb_path_tick since;     // that of its struct alb_path_out, likewise
 };
 
 struct alb_paths_out {

@@ -44,7 +44,10 @@ struct alb_csa_partials {
     struct alb_csa_partial *places[ALB_PARTIAL_SIDES];
 };
 
+// Sets uc->partials, which is NULL before, to places for capacity messages of each side: a power of two, at least 1. 0,
+// or ENOMEM and nothing has changed.
 int alb_csa_partials_create(struct alb_csa_uc *uc, uint32_t capacity);
+// With what is kept of messages; uc->partials is NULL again. Harmless if it is. The queue pair's end does it.
 void alb_csa_partials_destroy(struct alb_csa_uc *uc);
 // Forgets every message.
 void alb_csa_partials_clear(struct alb_csa_uc *uc);

@@ -71,10 +71,6 @@ bool alb_place_begin(struct alb_qp *qp, const struct alb_target *target, uint64_
 // A piece, no longer than what is left.
 void alb_place_next(const struct alb_engine *engine, struct alb_room *room, const uint8_t *bytes, uint32_t length);
 
-// A READ begins. *transactional: the region, where what it answers with must be of one version, the one that stands
-// there as soon as readers are not held out of any of it; else NULL.
-enum alb_outcome alb_inbound_begin_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
-                                        const uint8_t **bytes, struct alb_region **transactional);
 // The same before the message's turn has come, where the program has allowed that for the memory
 // (ALB_ACCESS_RELAXED_ORDERING): length bytes at offset of a WRITE to that target, or of a SEND of total bytes that
 // will take the receive behind so many others. False if that may not be, or not be known: then nothing counts as
@@ -84,7 +80,12 @@ bool alb_place_early_in_region(struct alb_qp *qp, const struct alb_target *targe
 bool alb_place_early_in_receive(struct alb_qp *qp, uint32_t behind, uint64_t total, uint64_t offset,
                                 const uint8_t *bytes, uint32_t length);
 
-// The memory that a READ answers from.
+// A READ begins: the memory that it answers from. *transactional: the region, where the answer must be of one version,
+// the one that stands there as soon as readers are not held out of any of it; else NULL. INVALID_REQUEST: the queue
+// pair takes no READs; ACCESS.
+enum alb_outcome alb_inbound_begin_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                        const uint8_t **bytes, struct alb_region **transactional);
+// The same for a piece of its answer, whatever the region. Outcomes as above.
 enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                   const uint8_t **bytes);
 

@@ -10,7 +10,7 @@
 //     reflect_propose.c  the target, up to the verdict  reflect_overlap.c  parts that lie upon each other
 //     reflect_apply.c    from staging to the regions    reflect_table.c   what the target keeps of each
 //     reflect_journal.c  durable regions                reflect_level.c   ordinary messages that want a verdict
-//     reflect_frames.c   commands and verdicts, in and out    reflect_stages.c  when an operation reached which stage
+//     reflect_frames.c   commands and verdicts          reflect_stages.c  when an operation reached which stage
 #pragma once
 
 #include "base/buddy.h"

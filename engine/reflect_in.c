@@ -5,8 +5,8 @@
 #include "engine/impl.h"
 #include "engine/inbound.h"
 
-// A receive of the queue pair's own rings when it is posted, one of a shared queue does not: that is looked for each
-// time after twice as long.
+// A receive posted to the queue pair's own queue rings the bell. One posted to a shared queue does not, so a shared
+// queue is polled, each time after twice as long.
 #define NOTICE_WAIT_NS_MIN ALB_NS_PER_MS
 #define NOTICE_WAIT_NS_MAX (128 * ALB_NS_PER_MS)
 
