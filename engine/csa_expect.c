@@ -147,11 +147,6 @@ static void on_timer(struct alb_deadline *deadline, alb_time now)
 
 // ---- what comes -----------------------------------------------------------------------------------------------------
 
-static bool carries_message(const struct alb_csa_segment *segment)
-{
-    return segment->op >= ALB_CSA_SEND && segment->op <= ALB_CSA_WRITE_IMM;
-}
-
 static void finish(struct alb_expect *expect, alb_time now)
 {
     struct alb_expect_group *group = expect->group;
@@ -169,7 +164,7 @@ static void finish(struct alb_expect *expect, alb_time now)
 void alb_expect_note(struct alb_csa *csa, const struct alb_csa_segment *segment, alb_time now)
 {
     struct alb_expect *expect = csa->expect;
-    if (!expect || !carries_message(segment))
+    if (!expect || !alb_csa_is_message(segment->op))
         return;
     bool was_open = is_open(expect);
     expect->bytes_left -= segment->payload_bytes;

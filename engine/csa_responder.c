@@ -86,20 +86,12 @@ static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment 
     enum alb_outcome outcome = admit(csa, segment, false);
     if (outcome != ALB_OUTCOME_OK)
         return outcome;
-    switch (segment->op) {
-    case ALB_CSA_SEND:
-    case ALB_CSA_SEND_IMM:
-    case ALB_CSA_SEND_INV:
-    case ALB_CSA_WRITE:
-    case ALB_CSA_WRITE_IMM:
+    if (alb_csa_is_message(segment->op))
         return begin_message(csa, segment);
-    case ALB_CSA_TXN_WRITE:
-    case ALB_CSA_TXN_END:
+    if (alb_csa_is_transaction(segment->op))
         return alb_reflect_in_begin(csa, segment, &csa->target, now);
-    default:
-        return segment->total_bytes <= ALB_MAX_MESSAGE && qp->attr.max_dest_rd_atomic > 0 ? ALB_OUTCOME_OK
-                                                                                          : ALB_OUTCOME_INVALID_REQUEST;
-    }
+    return segment->total_bytes <= ALB_MAX_MESSAGE && qp->attr.max_dest_rd_atomic > 0 ? ALB_OUTCOME_OK
+                                                                                      : ALB_OUTCOME_INVALID_REQUEST;
 }
 
 // ---- its segments ---------------------------------------------------------------------------------------------------
@@ -119,19 +111,11 @@ static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment 
     enum alb_outcome outcome = admit(csa, segment, true);
     if (outcome != ALB_OUTCOME_OK)
         return outcome;
-    switch (segment->op) {
-    case ALB_CSA_SEND:
-    case ALB_CSA_SEND_IMM:
-    case ALB_CSA_SEND_INV:
-    case ALB_CSA_WRITE:
-    case ALB_CSA_WRITE_IMM:
+    if (alb_csa_is_message(segment->op))
         return alb_csa_message_place(qp, segment, offset, &csa->target);
-    case ALB_CSA_TXN_WRITE:
-    case ALB_CSA_TXN_END:
+    if (alb_csa_is_transaction(segment->op))
         return alb_place(qp, &csa->target, offset, segment->payload, segment->payload_bytes);
-    default:
-        return ALB_OUTCOME_OK;
-    }
+    return ALB_OUTCOME_OK;
 }
 
 static bool place_begin(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset,
@@ -251,22 +235,14 @@ static enum alb_outcome end_message(struct alb_csa *csa, const struct alb_csa_se
 
 static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
 {
-    switch (last->op) {
-    case ALB_CSA_SEND:
-    case ALB_CSA_SEND_IMM:
-    case ALB_CSA_SEND_INV:
-    case ALB_CSA_WRITE:
-    case ALB_CSA_WRITE_IMM:
+    if (alb_csa_is_message(last->op))
         return end_message(csa, last, now);
-    case ALB_CSA_TXN_WRITE:
-    case ALB_CSA_TXN_END:
+    if (alb_csa_is_transaction(last->op))
         return alb_reflect_in_end(csa, last, now);
-    case ALB_CSA_READ:
-        alb_csa_forget_answers(csa, last->acked);
-        return read(csa, last);
-    default:
+    if (last->op != ALB_CSA_READ)
         return execute_atomic(csa, last);
-    }
+    alb_csa_forget_answers(csa, last->acked);
+    return read(csa, last);
 }
 
 const struct alb_stream_in_ops alb_csa_responder_ops = {

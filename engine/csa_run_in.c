@@ -30,7 +30,7 @@ struct run {
 static bool is_message(const struct alb_csa_frame *frame)
 {
     uint8_t op = frame->segment.op;
-    return frame->type == ALB_CSA_REQUEST ? (op >= ALB_CSA_SEND && op <= ALB_CSA_WRITE_IMM) || op == ALB_CSA_TXN_WRITE
+    return frame->type == ALB_CSA_REQUEST ? alb_csa_is_message(op) || op == ALB_CSA_TXN_WRITE
                                           : frame->type == ALB_CSA_RESPONSE && op == ALB_CSA_READ_DATA;
 }
 

@@ -170,8 +170,7 @@ static int query_receiving(const struct alb_csa *csa, struct alb_partial *partia
 {
     const struct alb_stream_in *in = &csa->in_requests;
     uint32_t packets = (uint32_t)alb_psn_diff(in->past, in->first);
-    bool is_message = in->op >= ALB_CSA_SEND && in->op <= ALB_CSA_WRITE_IMM;
-    if (!in->is_open || !is_message || (in->segment_bytes == 0 && packets > 1))
+    if (!in->is_open || !alb_csa_is_message(in->op) || (in->segment_bytes == 0 && packets > 1))
         return ENOENT; // or only its last segment has come
     const struct bits bits = {
         .total_bytes = in->total_bytes,

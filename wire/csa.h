@@ -72,6 +72,16 @@ enum alb_csa_op {
     ALB_CSA_RESULT = 17,
 };
 
+// A SEND or a WRITE, of a stream.
+static inline bool alb_csa_is_message(uint8_t op)
+{
+    return op >= ALB_CSA_SEND && op <= ALB_CSA_WRITE_IMM;
+}
+static inline bool alb_csa_is_transaction(uint8_t op)
+{
+    return op == ALB_CSA_TXN_WRITE || op == ALB_CSA_TXN_END;
+}
+
 enum alb_csa_segment_flag {
     ALB_CSA_SOLICITED = 1,
     ALB_CSA_REPORT_NOW = 2, // asks for a report

@@ -163,7 +163,7 @@ static void encode_reflect(const struct alb_csa_segment *segment, uint8_t *p)
 // Only the last segment of a message that places something can ask for a verdict.
 static bool may_reflect(const struct alb_csa_segment *segment)
 {
-    return segment->flags & ALB_CSA_LAST && segment->op >= ALB_CSA_SEND && segment->op <= ALB_CSA_WRITE_IMM;
+    return segment->flags & ALB_CSA_LAST && alb_csa_is_message(segment->op);
 }
 
 // The payload lies within the message, and what has none has none.
