@@ -7,6 +7,7 @@
 #include "base/text.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,41 +52,50 @@ static void print_serve_usage(FILE *to)
           to);
 }
 
-static bool parse_chunk(const char *text, uint32_t *bytes)
+// Values of options. False: a line on stderr says what is wrong.
+static bool take_chunk(uint32_t *bytes)
 {
     char error[ALB_TEXT_ERROR_MAX];
     uint64_t value;
-    if (!alb_text_parse_bytes(text, &value, error, sizeof(error)) || value < FILES_CHUNK_MIN ||
-        value > FILES_CHUNK_MAX || value % FILES_CHUNK_MIN != 0)
+    if (!alb_text_parse_bytes(optarg, &value, error, sizeof(error)) || value < FILES_CHUNK_MIN ||
+        value > FILES_CHUNK_MAX || value % FILES_CHUNK_MIN != 0) {
+        command_error(COMMAND_USAGE, "cp", "--chunk: \"%s\" is not a multiple of 4096 from 4096 to 16M", optarg);
         return false;
+    }
     *bytes = (uint32_t)value;
     return true;
 }
 
-static bool is_number(const char *text, uint64_t min, uint64_t max, uint64_t *value)
+static bool take_number(const char *command, const char *option, uint32_t min, uint32_t max, uint32_t *value)
 {
     char error[ALB_TEXT_ERROR_MAX];
-    return alb_text_parse_u64(text, min, max, value, error, sizeof(error));
+    uint64_t number;
+    if (!alb_text_parse_u64(optarg, min, max, &number, error, sizeof(error))) {
+        command_error(COMMAND_USAGE, command, "--%s: %s", option, error);
+        return false;
+    }
+    *value = (uint32_t)number;
+    return true;
 }
 
 #define PORT_TEXT_MAX 8
 
 // As the resolver takes it, which knows no 0x4a39.
-static bool parse_port(const char *given, char text[PORT_TEXT_MAX])
+static bool take_port(const char *command, char text[PORT_TEXT_MAX], const char **port)
 {
-    uint64_t number;
-    bool is_good = is_number(given, 1, UINT16_MAX, &number);
-    if (is_good)
-        snprintf(text, PORT_TEXT_MAX, "%u", (unsigned)number);
-    return is_good;
+    uint32_t number;
+    if (!take_number(command, "port", 1, UINT16_MAX, &number))
+        return false;
+    snprintf(text, PORT_TEXT_MAX, "%" PRIu32, number);
+    *port = text;
+    return true;
 }
 
 static const struct option long_options[] = FILES_OPTIONS;
 
 static int misuse(const char *command, const char *what)
 {
-    fprintf(stderr, "albedo %s: %s; try `albedo %s --help`\n", command, what, command);
-    return 2;
+    return command_error(COMMAND_USAGE, command, "%s; try `albedo %s --help`", what, command);
 }
 
 // An option that only the other command has.
@@ -112,7 +122,6 @@ static int run_cp(int argc, char **argv)
         .port = FILES_PORT, .chunk_bytes = CHUNK_DEFAULT, .retry_seconds = RETRY_DEFAULT};
     char port[PORT_TEXT_MAX];
     int option;
-    uint64_t number;
     while ((option = getopt_long(argc, argv, FILES_CP_LETTERS, long_options, NULL)) != -1) {
         if (option == 'h') {
             print_cp_usage(stdout);
@@ -122,15 +131,11 @@ static int run_cp(int argc, char **argv)
             return try_help("cp");
         if (strchr("aml", option))
             return misplaced("cp", option, "serve");
-        if (option == 'c' && !parse_chunk(optarg, &options.chunk_bytes))
-            return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 16M");
-        if (option == 'p' && !parse_port(optarg, port))
-            return misuse("cp", "--port wants a number from 1 to 65535");
-        if (option == 'r' && !is_number(optarg, 0, RETRY_MAX, &number))
-            return misuse("cp", "--retry wants a number of seconds, 0 to 86400");
-        options.port = option == 'p' ? port : options.port;
+        if ((option == 'c' && !take_chunk(&options.chunk_bytes)) ||
+            (option == 'p' && !take_port("cp", port, &options.port)) ||
+            (option == 'r' && !take_number("cp", "retry", 0, RETRY_MAX, &options.retry_seconds)))
+            return COMMAND_USAGE;
         options.makes_safe |= option == 's';
-        options.retry_seconds = option == 'r' ? (uint32_t)number : options.retry_seconds;
     }
     if (argc - optind != 2)
         return misuse("cp", "wants FILE HOST:PATH or HOST:PATH FILE");
@@ -144,7 +149,6 @@ static int run_serve(int argc, char **argv)
     struct files_serve_options options = {.port = FILES_PORT, .session_limit = LIMIT_DEFAULT};
     char port[PORT_TEXT_MAX];
     int option;
-    uint64_t number;
     while ((option = getopt_long(argc, argv, FILES_SERVE_LETTERS, long_options, NULL)) != -1) {
         if (option == 'h') {
             print_serve_usage(stdout);
@@ -154,12 +158,9 @@ static int run_serve(int argc, char **argv)
             return try_help("serve");
         if (strchr("cr", option))
             return misplaced("serve", option, "cp");
-        if (option == 'p' && !parse_port(optarg, port))
-            return misuse("serve", "--port wants a number from 1 to 65535");
-        if (option == 'l' && !is_number(optarg, 1, LIMIT_MAX, &number))
-            return misuse("serve", "--limit wants a number from 1 to 4096");
-        options.session_limit = option == 'l' ? (uint32_t)number : options.session_limit;
-        options.port = option == 'p' ? port : options.port;
+        if ((option == 'p' && !take_port("serve", port, &options.port)) ||
+            (option == 'l' && !take_number("serve", "limit", 1, LIMIT_MAX, &options.session_limit)))
+            return COMMAND_USAGE;
         options.address = option == 'a' ? optarg : options.address;
         if (option == 'm' && options.memory_count == ALB_COUNT(options.memories))
             return misuse("serve", "--memory 16 times at most");

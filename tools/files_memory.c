@@ -25,7 +25,7 @@ int files_memory_make(struct files_memory *memory, const char *text, char why[FI
     uint64_t bytes;
     if (name_bytes == 0 || name_bytes >= sizeof(memory->name) ||
         !alb_text_parse_bytes(equals + 1, &bytes, wrong, sizeof(wrong)) || bytes == 0) {
-        snprintf(why, FILES_WHY_MAX, "--memory wants NAME=BYTES, such as weights=512M");
+        snprintf(why, FILES_WHY_MAX, "--memory: \"%s\" is not NAME=BYTES, such as weights=512M", text);
         return EINVAL;
     }
     *memory = (struct files_memory){.bytes = bytes};
