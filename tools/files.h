@@ -27,14 +27,16 @@ struct files_cp_options {
 
 int files_cp(const struct files_cp_options *options);
 
-// Of both; each has a part of them.
+// Of both; each has a part of them. --seed has no letter (-s is --sync), only a number that no letter has.
+#define FILES_SEED          1
 #define FILES_CP_LETTERS    "p:c:r:sn:f:h"
 #define FILES_SERVE_LETTERS "p:a:m:l:sn:f:h"
-#define FILES_OPTIONS                                                                                      \
-    {                                                                                                      \
-        {"port", required_argument, NULL, 'p'}, {"chunk", required_argument, NULL, 'c'},                   \
-            {"retry", required_argument, NULL, 'r'}, {"address", required_argument, NULL, 'a'},            \
-            {"sync", no_argument, NULL, 's'}, {"net", required_argument, NULL, 'n'},                       \
-            {"faults", required_argument, NULL, 'f'}, {"memory", required_argument, NULL, 'm'},            \
-            {"limit", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}, \
+#define FILES_OPTIONS                                                                               \
+    {                                                                                               \
+        {"port", required_argument, NULL, 'p'}, {"chunk", required_argument, NULL, 'c'},            \
+            {"retry", required_argument, NULL, 'r'}, {"address", required_argument, NULL, 'a'},     \
+            {"sync", no_argument, NULL, 's'}, {"net", required_argument, NULL, 'n'},                \
+            {"faults", required_argument, NULL, 'f'}, {"memory", required_argument, NULL, 'm'},     \
+            {"limit", required_argument, NULL, 'l'}, {"seed", required_argument, NULL, FILES_SEED}, \
+            {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},                                   \
     }

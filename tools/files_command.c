@@ -29,6 +29,8 @@ static int set_environment(const char *command, int argc, char **argv, const cha
             status = environment_take(command, "net", optarg);
         if (option == 'f')
             status = environment_take(command, "faults", optarg);
+        if (option == FILES_SEED)
+            status = environment_take(command, "seed", optarg);
         *is_help = option == 'h';
     }
     return status;

@@ -28,6 +28,7 @@ static void print_cp_usage(FILE *to)
         "  -p, --port PORT      of the server (default: " FILES_PORT ")\n"
         "  -n, --net LIST       addresses or interfaces to use, as for albedo run\n"
         "  -f, --faults SPEC    as for albedo run\n"
+        "      --seed NUMBER    of the faults (default: 1)\n"
         "  -c, --chunk BYTES    of a transaction, from 4096 to 16777216, K and M may follow (default: 1M)\n"
         "  -r, --retry SECONDS  how long to try again when the connection is lost (default: 30)\n"
         "  -s, --sync           from a host: makes each transaction safe on disk (fdatasync)\n"
@@ -41,14 +42,15 @@ static void print_serve_usage(FILE *to)
           "Lets `albedo cp` write to and read from a folder. Clients are not authenticated: for networks that are "
           "trusted.\n\n"
           "Options:\n"
-          "  -a, --address ADDRESS  to listen at (default: all)\n"
-          "  -p, --port PORT        (default: " FILES_PORT ")\n"
-          "  -n, --net LIST         addresses or interfaces to use, as for albedo run\n"
-          "  -f, --faults SPEC      as for albedo run\n"
+          "  -a, --address ADDRESS    to listen at (default: all)\n"
+          "  -p, --port PORT          (default: " FILES_PORT ")\n"
+          "  -n, --net LIST           addresses or interfaces to use, as for albedo run\n"
+          "  -f, --faults SPEC        as for albedo run\n"
+          "      --seed NUMBER        of the faults (default: 1)\n"
           "  -m, --memory NAME=BYTES  memory of that name, too, up to 16 times; K, M and G may follow\n"
-          "  -l, --limit NUMBER     connections at a time, 1 to 4096 (default: 64)\n"
-          "  -s, --sync             makes each transaction safe on disk (fdatasync)\n"
-          "  -h, --help             show this help\n",
+          "  -l, --limit NUMBER       connections at a time, 1 to 4096 (default: 64)\n"
+          "  -s, --sync               makes each transaction safe on disk (fdatasync)\n"
+          "  -h, --help               show this help\n",
           to);
 }
 
@@ -177,7 +179,7 @@ static int run_serve(int argc, char **argv)
 int main(int argc, char **argv)
 {
     command_begin();
-    // argv[1] is the command; `albedo` has looked at --net and --faults.
+    // argv[1] is the command; `albedo` has looked at --net, --faults and --seed.
     const char *command = argc >= 2 ? argv[1] : "";
     char called[32];
     snprintf(called, sizeof(called), "albedo %s", command); // as getopt_long says it

@@ -16,6 +16,10 @@ class Copy(unittest.TestCase):
         for arguments, status, said in (
             (["cp", "--net", "192.0.2.1", "a", "localhost:b"], 2, "--net: 192.0.2.1 is not an address of this host"),
             (["serve", "--faults=lost=1%", "."], 2, "--faults: \"lost\""),
+            (["cp", "--seed", "seven", "README.md", "localhost:b"], 2, "albedo cp: --seed: \"seven\" is not a whole number"),
+            (["serve", "--seed=seven", "."], 2, "albedo serve: --seed: \"seven\" is not a whole number"),
+            (["cp", "--seed", "7", "a", "localhost:b"], 1, "a: No such file"),
+            (["serve", "--seed", "7", "no-such-folder"], 1, "No such file"),
             (["cp", "-sn192.0.2.1", "a", "localhost:b"], 2, "--net: 192.0.2.1 is not an address of this host"),
             (["serve", ".", "--fau", "lost=1%"], 2, "--faults: \"lost\""),
             (["cp", "a", "localhost:b"], 1, "a: No such file"),
