@@ -55,9 +55,9 @@ static void print_usage(FILE *to)
           "      --html FILE              makes one page with topology, links over time and tables\n"
           "      --pcap FILE              writes what a host sends and receives as a capture\n"
           "      --trace FILE             writes its engine's events as JSON lines\n"
-          "      --host N                 which host (0)\n"
+          "      --host N                 which host (default: 0)\n"
           "      --search N               draws N scenarios with faults, checks every byte, shrinks what fails\n"
-          "      --first-seed N           of the search (1)\n"
+          "      --first-seed N           of the search (default: 1)\n"
           "      --keys                   lists what a scenario may say, and the metrics\n"
           "  -h, --help                   show this help\n",
           to);

@@ -32,14 +32,14 @@ static void print_usage(FILE *to)
           "Runs a scenario under several policies, and prints medians with their spread (least .. most).\n\n"
           "Options:\n"
           "      --policies A,B,...         each a [variant] of the scenario, a loss policy, or \"plain\"\n"
-          "      --seeds N                  runs each with seeds 1 to N (5)\n"
+          "      --seeds N                  runs each with seeds 1 to N (default: 5)\n"
           "      --vary SECTION.KEY=V,W,... for each of these values, too; may be repeated\n"
           "      --metrics A,B,...          what is printed (`albedo sim --keys` lists them); also WORKLOAD.METRIC\n"
           "      --set SECTION.KEY=VALUE    as for `albedo sim`\n"
           "      --max-time DURATION        as for `albedo sim`\n"
           "      --max-events N             as for `albedo sim`\n"
           "      --json FILE                writes every figure of every run as JSON lines (- : stdout)\n"
-          "      --jobs N                   runs at a time (one for each processor)\n"
+          "      --jobs N                   runs at a time (default: one for each processor)\n"
           "  -h, --help                     show this help\n",
           to);
 }
