@@ -52,6 +52,7 @@ all)
     part search 1800 "$build/bin/alb_search" --seeds 0..50000
     part search-albedo0 1800 "$build/bin/alb_search" --transport csa --seeds 0..50000
     part search-transactions 1800 "$build/bin/alb_search" --transactions --seeds 0..50000
+    part search-durable 600 "$build/bin/alb_search" --transactions --durable --seeds 0..4000
     part search-scenarios 1800 "$build/bin/albedo" sim --search 5000
     part determinism 1800 bash -c "scripts/setup.sh fuzz && python3 sim/tests/determinism.py --work '$build/determinism'"
     part arm64 3600 bash -c "scripts/setup.sh arm64 && tests/arm64/run.sh '$build'"
