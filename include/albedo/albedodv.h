@@ -6,6 +6,11 @@
  * A call that returns int returns 0 or an errno; one that returns a pointer returns NULL and sets errno. Structures
  * grow at their end: those that a program fills have a comp_mask, those that it has filled are given with their size.
  * Two have neither and stay as they are, struct albdv_expectation and struct albdv_token.
+ *
+ * Threads: every call may be made by any thread, and by several at once, but for these. From ibv_wr_start to
+ * ibv_wr_complete or ibv_wr_abort a queue pair's albdv_wr_* are for the thread that has called ibv_wr_start; another
+ * one's ibv_wr_start waits until then. Calls that extend the same queue pair, or make or end something of the same
+ * memory region, are made one after the other, and nothing that is destroyed is in use elsewhere.
  */
 #pragma once
 
