@@ -69,20 +69,18 @@ struct alb_path_out {
     uint32_t next : 24;                      // sequence number of the next packet
     uint32_t ahead : 6;                      // packets that have come behind settled, at most ALB_PATH_AHEAD_MAX
     uint32_t slow : 2;                       // samples in a row that were slow beyond what it varies by
-    uint32_t settled : 24;                   // every packet before has come or is lost: as the peer last said, or by
-                                             // its silence
+    uint32_t settled : 24;                   // all before has come or is lost: the peer said so, or fell silent
     uint32_t back_off : 3;                   // doublings of the time that it is left for, and of what must try it
     uint32_t is_heard : 1;                   // the peer has said something of it
     uint32_t is_silent : 1;                  // called silent or unanswered, and nothing has been heard of it since
     uint32_t is_measured : 1;                // a round-trip time was measured in this round
-    uint32_t has_rested : 1; // for so long, before what is under way, that the peer may have forgotten it
+    uint32_t has_rested : 1;                 // before what is under way, so long that the peer may have forgotten it
     uint32_t try_at : 24;                    // LEFT: when to try it again, GOOD: when to forget what was; in 1024 ticks
     uint32_t trimmed : 8;                    // packets not settled of which only headers came: congested, not lost
     uint32_t rtt_ns, rtt_min_ns, rtt_var_ns; // smoothed; 0: not measured
     uint32_t received_seen, marked_seen;     // the peer's counters when last heard
     alb_path_tick since;                     // last news of it, or its first packet after all was settled
-    uint32_t recent_sent : 10, recent_lost : 10, recent_marked : 10; // of what has been settled; halved from time to
-                                                                     // time
+    uint32_t recent_sent : 10, recent_lost : 10, recent_marked : 10; // of what is settled; halved now and then
 };
 
 // What a choice looks at, of all paths: apart from the rest, so that it is a few cache lines.
