@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What is taken in runs is what is taken packet by packet: the same packets, whatever happened to them on the way, come
 // to one engine together and to another one by one.
+#include "engine/csa_run.h"
+
 #include "engine/tests/packet_batch.h"
 #include "engine/tests/reflect_pair.h"
 
@@ -80,6 +82,40 @@ static void complete(const struct both *both, struct packet_batch *batches)
     answer(both);
     for (int i = 0; i < 2; i++)
         csa_pair_expect(both->c[i], 0, 1, ALB_WC_SUCCESS);
+}
+
+// Twelve segments of side 0's request, or of the answer to it.
+static void collect_twelve(struct both *both, enum alb_wr_opcode opcode, struct packet_batch *batch)
+{
+    struct csa_pair *c = both->c[0];
+    both->from = opcode == ALB_WR_RDMA_READ;
+    pair_receive(c->pair, c->qps[1], 9, 64, 40 * CSA_PAIR_SEGMENT);
+    csa_pair_ask(c, opcode, 1, ALB_SEND_SIGNALED, 12 * CSA_PAIR_SEGMENT);
+    if (both->from == 1) {
+        pair_send(c->pair, 0);
+        pair_deliver_all(c->pair, 0);
+    }
+    pair_send(c->pair, both->from);
+    packet_batch_collect(batch, c->pair, both->from);
+    assert_int_equal(batch->count, 12);
+}
+
+static void csa_run_in__takes_the_middle(void **state)
+{
+    static const enum alb_wr_opcode opcodes[] = {ALB_WR_RDMA_WRITE, ALB_WR_SEND, ALB_WR_RDMA_READ};
+    struct packet_batch *batch = calloc(1, sizeof(*batch));
+    for (uint32_t i = 0; i < ALB_COUNT(opcodes); i++) {
+        struct both both;
+        begin(&both);
+        collect_twelve(&both, opcodes[i], batch);
+        struct alb_engine *engine = both.c[0]->engines[!both.from];
+        alb_time now = both.c[0]->pair->now;
+        alb_engine_rx(engine, &batch->datagrams[0], 1, now);
+        assert_int_equal(alb_csa_run_in(engine, batch->datagrams, 12, now), 10); // all but the first and the last
+        assert_int_equal(alb_csa_run_in(engine, batch->datagrams + 10, 2, now), 0);
+        end(&both);
+    }
+    free(batch);
 }
 
 static void csa_run_in__a_message(void **state)
@@ -228,9 +264,8 @@ static void csa_run_in__whatever_comes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(csa_run_in__a_message),
-        cmocka_unit_test(csa_run_in__a_transaction),
-        cmocka_unit_test(csa_run_in__an_answer),
+        cmocka_unit_test(csa_run_in__takes_the_middle), cmocka_unit_test(csa_run_in__a_message),
+        cmocka_unit_test(csa_run_in__a_transaction),    cmocka_unit_test(csa_run_in__an_answer),
         cmocka_unit_test(csa_run_in__whatever_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,9 @@
 #include "engine/rc.h"
 
 #include "base/corruption.h"
+#include "engine/segmenter.h"
 #include "engine/tests/pair_expect.h"
+#include "engine/tx.h"
 
 #define SEEDS 400
 #define STEPS 60
@@ -14,6 +16,7 @@ enum {
     REGION = 64, // bytes of each message's place
     LONG_BYTES = 9000,
     SEEN_BYTES = 32 * REGION + LONG_BYTES,
+    HEADER_BYTES = ALB_BTH_BYTES + 16 + 8, // of a WRITE, and the room behind it
 };
 
 struct worlds {
@@ -299,6 +302,63 @@ static void usual__middle_is_taken(void **state)
     pair_expect(c->pair, 1, 2, ALB_WC_SUCCESS);
 }
 
+// The header of a request of one packet as it is written at once (false: it is not), or as it is encoded field by
+// field.
+static bool write_header(const struct pair_qps *c, const struct alb_send_wqe *wqe, bool is_usual, uint8_t *header)
+{
+    struct alb_rc *rc = alb_rc_of(c->qps[0]);
+    struct alb_tx *tx = &c->pair->hosts[0].tx;
+    struct alb_tx_builder builder;
+    struct alb_roce roce;
+    tx->burst_count = tx->segment_count = tx->iov_count = tx->bytes_count = 0;
+    alb_tx_builder_init(&builder, tx);
+    memset(tx->bytes, 0xee, HEADER_BYTES);
+    if (is_usual && !alb_rc_begin_usual(rc, wqe, &builder, true))
+        return false;
+    if (!is_usual) {
+        alb_segmenter_header(c->qps[0], wqe, rc->opcode_base, 0, &roce);
+        roce.psn = rc->next;
+        roce.ackreq = true;
+        alb_tx_begin(&builder, &c->qps[0]->flow, &roce, wqe->length);
+    }
+    memcpy(header, tx->bytes, HEADER_BYTES);
+    return true;
+}
+
+static void usual__is_written_as_any_other(void **state)
+{
+    static const struct {
+        enum alb_wr_opcode opcode;
+        uint32_t flags, packets;
+        bool is_usual;
+    } cases[] = {
+        {ALB_WR_SEND, 0, 1, true},
+        {ALB_WR_RDMA_WRITE, 0, 1, true},
+        {ALB_WR_SEND, ALB_SEND_SOLICITED, 1, false},
+        {ALB_WR_SEND_WITH_IMM, 0, 1, false},
+        {ALB_WR_RDMA_WRITE_WITH_IMM, 0, 1, false},
+        {ALB_WR_SEND, 0, 2, false},
+    };
+    const struct pair_qps *c = *state;
+    establish(c);
+    for (uint32_t i = 0; i < ALB_COUNT(cases); i++)
+        for (uint32_t length = 0; length < 8; length++) {
+            const struct alb_send_wqe wqe = {
+                .opcode = (uint8_t)cases[i].opcode,
+                .flags = (uint8_t)cases[i].flags,
+                .length = length,
+                .packets = cases[i].packets,
+                .remote_addr = pair_va(c->pair, 1, 16),
+                .rkey = alb_region_key(c->pair->hosts[1].mr),
+            };
+            uint8_t at_once[HEADER_BYTES], by_field[HEADER_BYTES];
+            assert_int_equal(write_header(c, &wqe, true, at_once), cases[i].is_usual);
+            write_header(c, &wqe, false, by_field);
+            if (cases[i].is_usual)
+                assert_memory_equal(at_once, by_field, HEADER_BYTES);
+        }
+}
+
 // A program need not bring a queue pair to RTS that is only written to.
 static void usual__is_taken_in_rtr(void **state)
 {
@@ -377,6 +437,7 @@ int main(void)
         PAIR_RC_TEST(usual__is_taken),
         PAIR_RC_TEST(usual__is_taken_without_migreq),
         PAIR_RC_TEST(usual__middle_is_taken),
+        PAIR_RC_TEST(usual__is_written_as_any_other),
         cmocka_unit_test(usual__is_taken_in_rtr),
         PAIR_RC_TEST(unusual__middle_of_another_length),
         PAIR_RC_TEST(unusual__is_left_alone),
