@@ -286,6 +286,17 @@ static void packet__two_in_a_row_far_behind_begin_anew(void **state)
     assert_int_equal(come(&in, 305, now, now), ALB_PATH_ARRIVAL_NEXT);
 }
 
+// A straggler of the old numbers is one alone again, though its own follows that of the two.
+static void packet__far_behind_after_it_has_begun_anew(void **state)
+{
+    struct alb_path_in in = {0};
+    alb_time now = flow(&in, 1 << 20, 100, MS);
+    assert_int_equal(come(&in, 1 << 18, now, now), ALB_PATH_ARRIVAL_LATE);
+    assert_int_equal(come(&in, (1 << 18) + 1, now, now), ALB_PATH_ARRIVAL_GAP);
+    assert_int_equal(come(&in, (1 << 16) + 2, now, now), ALB_PATH_ARRIVAL_LATE);
+    assert_int_equal(in.settled, (1 << 18) + 2);
+}
+
 static void packet__far_ahead_begins_anew(void **state)
 {
     struct alb_path_in in = {0};
@@ -516,6 +527,7 @@ int main(void)
         cmocka_unit_test(packet__far_behind_damages_nothing),
         cmocka_unit_test(packet__far_ahead_begins_anew),
         cmocka_unit_test(packet__two_in_a_row_far_behind_begin_anew),
+        cmocka_unit_test(packet__far_behind_after_it_has_begun_anew),
         cmocka_unit_test(packet__lateness_is_bounded),
         cmocka_unit_test(packet__patience_wears_off),
         cmocka_unit_test(packet__patience_wears_off_in_steps),

@@ -156,6 +156,21 @@ static void write__that_may_not_be_is_refused_in_its_turn(void **state)
     }
 }
 
+// Nor is the region's permission enough before its turn: the queue pair must give it, too.
+static void write__that_the_queue_pair_does_not_allow_changes_nothing(void **state)
+{
+    struct relaxed *r = *state;
+    struct alb_csa_segment first = relaxed_write(r, 0, 1, 0, SEGMENT + 100, SEGMENT);
+    struct alb_csa_segment second = relaxed_write(r, 0, 2, 1, SEGMENT + 100, 100);
+    r->c->qps[1]->attr.access = ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_RELAXED_ORDERING;
+    memset(memory(r, 1), 0x33, SEGMENT + 100);
+    arrive(r, &second, 0x22);
+    expect_bytes(r, 0, SEGMENT + 100, 0x33);
+    arrive(r, &first, 0x11);
+    expect_bytes(r, 0, SEGMENT + 100, 0x33);
+    assert_int_equal(alb_qp_current_state(r->c->qps[1]), ALB_QPS_ERR);
+}
+
 static void write__into_a_claimed_range_waits(void **state)
 {
     struct relaxed *r = *state;
@@ -401,6 +416,7 @@ int main(void)
         TEST(write__last_segment_does_not_wait_for_the_others),
         TEST(write__elsewhere_waits),
         cmocka_unit_test(write__that_may_not_be_is_refused_in_its_turn),
+        TEST(write__that_the_queue_pair_does_not_allow_changes_nothing),
         TEST(write__into_a_claimed_range_waits),
         TEST(write__of_many_messages_needs_no_room_for_their_bytes),
         TEST(write__with_no_room_for_its_header_is_not_placed),

@@ -274,35 +274,6 @@ static void chunks__of_any_size(void **state)
     }
 }
 
-// More segments than one HOLDS frame tells of.
-static void many_segments__take_several_frames(void **state)
-{
-    static uint64_t sent[40], came[40];
-    uint32_t count = PAIR_MEMORY_BYTES / SEGMENT;
-    greet();
-    write(1, count);
-    for (uint32_t n = 0, left = 1; left > 0;) {
-        left = pair_send(pair, 0);
-        for (uint32_t i = 0; i < left; i++, n++)
-            if (n % 3 == 1)
-                pair_lose(pair, 0);
-            else
-                pair_deliver(pair, 0);
-    }
-    assert_int_equal(alb_qp_partial_ask(qps[0], 1, pair->now), 0);
-    pair_settle(pair);
-    struct alb_partial a = {0}, b = {0};
-    assert_int_equal(alb_qp_partial(qps[0], false, 1, &a, sent, 40), 0);
-    assert_int_equal(alb_qp_partial(qps[1], true, 1, &b, came, 40), 0);
-    assert_int_equal(a.chunks, count);
-    assert_int_equal(a.held, b.held);
-    assert_int_equal(a.held, count - (count + 1) / 3);
-    assert_memory_equal(sent, came, sizeof(sent));
-    resend(1, count);
-    pair_settle(pair);
-    assert_true(is_whole(count));
-}
-
 static void newer_messages__take_the_place_of_old_ones(void **state)
 {
     struct alb_partial partial = {0};
@@ -408,6 +379,8 @@ static void odd_cut__is_dropped(void **state)
 
 enum {
     LONG = 1 << 20, // segments, of four bytes each; a sixteenth of the small pool are its bits
+    MANY = 4000,    // segments of SEGMENT bytes, which a region of so many bytes has room for
+    WORDS = ALB_BITMAP_WORDS(MANY),
 };
 
 static void arrive_of_long(const struct alb_region *mr, uint32_t number, uint32_t index)
@@ -419,13 +392,29 @@ static void arrive_of_long(const struct alb_region *mr, uint32_t number, uint32_
     assert_int_equal(arrive(&segment), 0);
 }
 
-static struct alb_region *create_long_region(void)
+static struct alb_region *create_long_region(int side)
 {
     uint8_t *memory = calloc(LONG, 4);
     struct alb_region *mr;
     assert_non_null(memory);
-    assert_int_equal(alb_mr_create(pair->hosts[1].pd, memory, LONG * 4, (uintptr_t)memory, PAIR_ACCESS_ALL, &mr), 0);
+    memset(memory, 1 + side, LONG * 4);
+    assert_int_equal(alb_mr_create(pair->hosts[side].pd, memory, LONG * 4, (uintptr_t)memory, PAIR_ACCESS_ALL, &mr), 0);
     return mr;
+}
+
+static void write_long(struct alb_region *const mrs[2], bool is_resend)
+{
+    const struct alb_sge sge = {(uintptr_t)mrs[0]->host, MANY * SEGMENT, alb_region_key(mrs[0])};
+    const struct alb_send_wr wr = {
+        .opcode = ALB_WR_RDMA_WRITE,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = mrs[1]->iova,
+        .rkey = alb_region_key(mrs[1]),
+        .partial = 1,
+        .is_resend = is_resend,
+    };
+    assert_int_equal(pair_post(pair, qps[0], &wr), 0);
 }
 
 static void destroy_long_region(struct alb_region *mr)
@@ -435,11 +424,42 @@ static void destroy_long_region(struct alb_region *mr)
     free(memory);
 }
 
+// More segments than one HOLDS frame tells of.
+static void many_segments__take_several_frames(void **state)
+{
+    static uint64_t sent[WORDS], came[WORDS];
+    struct alb_region *mrs[] = {create_long_region(0), create_long_region(1)};
+    struct alb_partial a = {0}, b = {0};
+    greet();
+    write_long(mrs, false);
+    for (uint32_t n = 0, left = 1; left > 0;) {
+        left = pair_send(pair, 0);
+        for (uint32_t i = 0; i < left; i++, n++)
+            if (n % 3 == 1)
+                pair_lose(pair, 0);
+            else
+                pair_deliver(pair, 0);
+    }
+    assert_int_equal(alb_qp_partial_ask(qps[0], 1, pair->now), 0);
+    pair_settle(pair);
+    assert_int_equal(alb_qp_partial(qps[0], false, 1, &a, sent, WORDS), 0);
+    assert_int_equal(alb_qp_partial(qps[1], true, 1, &b, came, WORDS), 0);
+    assert_int_equal(a.chunks, MANY);
+    assert_int_equal(a.held, b.held);
+    assert_int_equal(a.held, MANY - (MANY + 1) / 3);
+    assert_memory_equal(sent, came, sizeof(sent));
+    write_long(mrs, true);
+    pair_settle(pair);
+    assert_memory_equal(mrs[0]->host, mrs[1]->host, MANY * SEGMENT);
+    for (int side = 0; side < 2; side++)
+        destroy_long_region(mrs[side]);
+}
+
 static void bits__take_an_eighth_of_the_pool(void **state)
 {
     const struct alb_buddy *pool = &pair->hosts[1].engine->csa->pool;
     const uint64_t *dropped = pair->hosts[1].stats.dropped;
-    struct alb_region *mr = create_long_region();
+    struct alb_region *mr = create_long_region(1);
     struct alb_partial partial = {0};
     arrive_of_long(mr, 1, 0);
     size_t used = alb_buddy_used(pool);
@@ -475,7 +495,7 @@ static void spoil_pool(void)
 // So that a segment costs little, whatever it claims.
 static void bits__are_cleared_part_by_part(void **state)
 {
-    struct alb_region *mr = create_long_region();
+    struct alb_region *mr = create_long_region(1);
     spoil_pool();
     arrive_of_long(mr, 2, ALB_CSA_UC_PART);
     struct alb_csa_partial *partial = alb_csa_partial_find(alb_csa_uc_of(qps[1]), ALB_PARTIAL_RECEIVING, 2);
@@ -491,11 +511,33 @@ static void bits__are_cleared_part_by_part(void **state)
     destroy_long_region(mr);
 }
 
+static uint32_t next_page(struct alb_csa_uc *uc)
+{
+    struct alb_csa_holds holds;
+    assert_true(alb_csa_partial_next_due(uc, &holds));
+    alb_csa_partial_said(uc, &holds);
+    return holds.first;
+}
+
+static void bits__are_told_from_the_first_page_whenever_asked(void **state)
+{
+    struct alb_csa_uc *uc = alb_csa_uc_of(qps[1]);
+    struct alb_region *mr = create_long_region(1);
+    arrive_of_long(mr, 2, 0);
+    struct alb_csa_partial *partial = alb_csa_partial_find(uc, ALB_PARTIAL_RECEIVING, 2);
+    alb_csa_partial_owe(uc, partial);
+    assert_int_equal(next_page(uc), 0);
+    assert_int_equal(next_page(uc), ALB_CSA_PAGE_BITS);
+    alb_csa_partial_owe(uc, partial);
+    assert_int_equal(next_page(uc), 0);
+    destroy_long_region(mr);
+}
+
 // What is told of parts of which nothing has come is that.
 static void bits__that_were_never_cleared_are_told_as_none(void **state)
 {
     struct alb_csa_uc *uc = alb_csa_uc_of(qps[1]);
-    struct alb_region *mr = create_long_region();
+    struct alb_region *mr = create_long_region(1);
     struct alb_csa_holds holds;
     uint32_t held = 0;
     spoil_pool();
@@ -604,6 +646,7 @@ int main(void)
         CASE(odd_cut__is_dropped),
         cmocka_unit_test_setup_teardown(bits__take_an_eighth_of_the_pool, set_up_small, tear_down),
         CASE(bits__are_cleared_part_by_part),
+        CASE(bits__are_told_from_the_first_page_whenever_asked),
         CASE(bits__that_were_never_cleared_are_told_as_none),
         CASE(bad_key__is_dropped_and_takes_no_place),
         CASE(holds__of_strangers_and_of_nothing_is_dropped),

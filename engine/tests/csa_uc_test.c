@@ -308,6 +308,27 @@ static void before_the_first__nobody_is_believed(void **state)
     assert_int_equal(dropped(1, ALB_DROP_NOT_PROVEN), 1);
 }
 
+static void numbers__begin_where_the_program_says(void **state)
+{
+    struct alb_qp_attr attr = pair_attr(pair, 1, qps[0]);
+    struct alb_qp *qp = pair_qp(pair, 1, ALB_QPT_UC);
+    attr.rq_psn = 12345;
+    assert_int_equal(pair_move(pair, qp, ALB_QPS_RTR, &attr), 0);
+    assert_int_equal(alb_csa_uc_of(qp)->u.expected, 12345);
+    assert_int_equal(alb_csa_uc_of(qp)->in.first, 12345);
+}
+
+static void numbers__that_stay_leave_what_has_begun(void **state)
+{
+    struct alb_qp_attr attr = pair_attr(pair, 1, qps[0]);
+    arrive(77, 0, 0, 0, 16, 8);
+    assert_int_equal(alb_qp_modify(qps[1], &attr, ALB_QP_ACCESS_FLAGS, pair->now), 0);
+    assert_true(alb_csa_uc_of(qps[1])->in.is_open);
+    arrive(77, 1, 1, ALB_CSA_LAST, 16, 8);
+    assert_true(alb_csa_uc_of(qps[1])->in.is_whole);
+    assert_int_equal(pair->hosts[1].memory[8], 2);
+}
+
 // A queue pair of RC had the number before: neither service takes the other's.
 static void segment_of_rc__is_not_taken(void **state)
 {
@@ -621,6 +642,8 @@ int main(void)
         CASE(first_message_lost__others_are_taken_once_a_cookie_has_come_back),
         CASE(another_life__is_not_taken_once_bound),
         CASE(before_the_first__nobody_is_believed),
+        CASE(numbers__begin_where_the_program_says),
+        CASE(numbers__that_stay_leave_what_has_begun),
         CASE(segment_of_rc__is_not_taken),
         CASE(segments__in_any_order_but_the_last),
         CASE(last_before_others__loses_the_message),

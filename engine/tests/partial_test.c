@@ -54,6 +54,27 @@ static void rc__both_ends_know_what_has_come(void **state)
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
 }
 
+// A message longer than the window: records of its own first half, which the peer holds, stand where those of what has
+// not left will be.
+static void rc__what_has_not_left_is_not_held(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_partial partial;
+    uint64_t bitmap = 0;
+    for (int side = 0; side < 2; side++)
+        c->engines[side]->config.csa_window_segments = SEGMENTS / 2;
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, SEGMENTS * CSA_PAIR_SEGMENT);
+    assert_int_equal(pair_send(c->pair, 0), SEGMENTS / 2);
+    pair_lose(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    assert_int_equal(query(c, 0, 0, &partial, &bitmap), 0);
+    assert_int_equal(partial.chunks, SEGMENTS);
+    assert_int_equal(bitmap, 0xf & ~1);
+}
+
 static void others__have_none(void **state)
 {
     struct csa_pair *c = *state;
@@ -67,6 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(rc__both_ends_know_what_has_come),
+        CSA_PAIR_TEST(rc__what_has_not_left_is_not_held),
         CSA_PAIR_TEST(others__have_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,25 @@ static void ud__ipv6_header(void **state)
     assert_int_equal(wc.sl, 0x9);
 }
 
+static void ud__numbers_begin_where_the_program_says(void **state)
+{
+    struct context *c = *state;
+    struct alb_qp_attr attr = pair_attr(c->pair, 0, NULL);
+    struct alb_qp_init init;
+    attr.sq_psn = 1000;
+    c->qps[0] = pair_qp(c->pair, 0, ALB_QPT_UD);
+    assert_int_equal(pair_move(c->pair, c->qps[0], ALB_QPS_RTS, &attr), 0);
+    alb_qp_query(c->qps[0], &attr, &init);
+    assert_int_equal(attr.sq_psn, 1000);
+    post(c, 8);
+    post(c, 8);
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    assert_int_equal(pair_peek(c->pair, 0, 0)->roce.psn, 1000);
+    assert_int_equal(pair_peek(c->pair, 0, 1)->roce.psn, 1001);
+    alb_qp_query(c->qps[0], &attr, &init);
+    assert_int_equal(attr.sq_psn, 1002);
+}
+
 static void ud__q_keys(void **state)
 {
     struct context *c = *state;
@@ -254,6 +273,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ud__arrives_behind_forty_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(ud__ipv4_header, setup, teardown),
         cmocka_unit_test_setup_teardown(ud__ipv6_header, setup, teardown),
+        cmocka_unit_test_setup_teardown(ud__numbers_begin_where_the_program_says, setup, teardown),
         cmocka_unit_test_setup_teardown(ud__q_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(ud__one_packet_a_message, setup, teardown),
         cmocka_unit_test_setup_teardown(ud__no_receive_and_too_short_a_one, setup, teardown),
