@@ -348,6 +348,32 @@ static void probe__is_the_newest_segment_once(void **state)
     assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 0);
 }
 
+static void probe__that_does_not_fit_leaves_in_the_next_packet(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_stream_out *out = &c->csa[1]->responses;
+    struct alb_csa_frame frame;
+    struct alb_tx_builder builder;
+    struct alb_csa_packet packet;
+    read(c, 1, 2 * A, 0);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    alb_stream_out_probe_oldest(out);
+    alb_tx_builder_init(&builder, &c->pair->hosts[1].tx);
+    alb_csa_packet_init(&packet, csa_pair_live(c, 1), &builder, c->pair->now);
+    assert_true(alb_csa_packet_open(&packet));
+    packet.frames = 1;
+    packet.room_bytes = 8;
+    assert_int_equal(alb_csa_fill_response(c->csa[1], &packet), ALB_CSA_FILL_PACKET);
+    packet.frames = 0; // given up
+    alb_csa_packet_close(&packet);
+    alb_stream_out_wake(out);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, &frame), 1);
+    assert_int_equal(frame.segment.index, 0);
+    assert_int_equal(frame.segment.flags, ALB_CSA_PROBING | ALB_CSA_REPORT_NOW);
+}
+
 // Other answers wait until the requester says that it has something.
 static void silence__holds_answers_back(void **state)
 {
@@ -503,6 +529,7 @@ int main(void)
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_was_lost),
         CSA_GREETED_TEST(refusal__answers_before_it_end_with_the_peers_life),
         CSA_GREETED_TEST(probe__is_the_newest_segment_once),
+        CSA_GREETED_TEST(probe__that_does_not_fit_leaves_in_the_next_packet),
         CSA_GREETED_TEST(silence__holds_answers_back),
         CSA_GREETED_TEST(answers__of_both_sides_with_losses),
         CSA_GREETED_TEST(owed__no_more_than_there_are_places),

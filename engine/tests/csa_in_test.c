@@ -53,6 +53,22 @@ static void segment__placed_as_it_comes_and_the_last_one_last(void **state)
     assert_int_equal(c->engines[1]->csa->waiting_bytes, 0);
 }
 
+// The answer to a probe says that all which was on its way has come, or is lost.
+static void segment__of_a_probe_is_answered_as_overdue(void **state)
+{
+    struct csa_pair *c = *state;
+    for (int32_t probes = 0; probes < 2; probes++) {
+        uint32_t flags = ALB_CSA_LAST | ALB_CSA_REPORT_NOW | (probes ? ALB_CSA_PROBING : 0);
+        struct alb_csa_segment segment = csa_pair_write(c, 0, 1 + probes, 0, 8, 8, flags);
+        struct alb_csa_frame frame;
+        csa_pair_arrive_segment(c, 0, &segment, 1);
+        pair_send(c->pair, 1);
+        assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame), 1);
+        assert_int_equal(frame.report.is_overdue, probes);
+        pair_deliver_all(c->pair, 1);
+    }
+}
+
 static void segment__of_a_later_message_waits(void **state)
 {
     struct csa_pair *c = *state;
@@ -646,6 +662,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(bitmap__shrinks_when_nothing_is_missing),
         CSA_GREETED_TEST(segment__placed_as_it_comes_and_the_last_one_last),
+        CSA_GREETED_TEST(segment__of_a_probe_is_answered_as_overdue),
         CSA_GREETED_TEST(segment__of_a_later_message_waits),
         cmocka_unit_test(segment__any_order),
         CSA_GREETED_TEST(segment__a_second_time_is_dropped_and_reported),

@@ -133,6 +133,28 @@ static void line__lets_what_was_lost_go_before_others_that_wait(void **state)
     assert_int_equal(stats->counter[ALB_STAT_retransmitted_pkts], 1);
 }
 
+static void line__one_that_goes_on_stands_in_it_once(void **state)
+{
+    enum { ALL = 3 };
+    static const uint32_t order[ALL] = {2, 0, 1};
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
+    struct alb_stream_out *out[ALL];
+    for (uint32_t i = 0; i < ALL; i++) {
+        struct alb_qp *qps[2];
+        pair_connect(c->pair, ALB_QPT_RC, qps, NULL);
+        out[i] = &alb_csa_of(qps[0])->requests;
+        alb_line_join(out[i], false);
+    }
+    alb_line_go_on(out[2]);
+    for (uint32_t i = 0; i < ALL; i++) {
+        assert_ptr_equal(alb_line_next(live), out[order[i]]);
+        alb_line_leave(out[order[i]]);
+    }
+    assert_null(alb_line_next(live));
+    assert_int_equal(live->in_line, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +162,7 @@ int main(void)
         CSA_GREETED_TEST(line__lets_senders_in_by_turns_and_no_more_than_the_window_has_room_for),
         CSA_GREETED_TEST(line__lets_in_those_that_wait_though_others_are_never_done),
         CSA_GREETED_TEST(line__lets_what_was_lost_go_before_others_that_wait),
+        CSA_GREETED_TEST(line__one_that_goes_on_stands_in_it_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

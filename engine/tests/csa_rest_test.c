@@ -76,6 +76,20 @@ static void rest__keeps_window_times_and_paths(void **state)
     assert_true(again->newest_at + 1024 > in.newest_at && again->newest_at < in.newest_at + 1024);
 }
 
+// What only the peer has measured is not taken for our own.
+static void rest__keeps_that_no_time_was_measured(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_greet(c);
+    csa_pair_live(c, 0)->rtt_ns = 0;
+    csa_pair_live(c, 0)->peer_rtt_ns = 500;
+    pause(c);
+    assert_int_equal(alb_assoc_rtt_ns(c->csa[0]->assoc), 500);
+    const struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
+    assert_int_equal(live->rtt_ns, 0);
+    assert_int_equal(live->peer_rtt_ns, 500);
+}
+
 // A path's first packet after the rest is lost: what comes behind it shows that, since the numbers go on.
 static void rest__a_loss_right_behind_it_is_seen(void **state)
 {
@@ -254,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(rest__gives_back_what_is_for_packets_in_flight),
         CSA_PAIR_TEST(rest__keeps_window_times_and_paths),
+        CSA_PAIR_TEST(rest__keeps_that_no_time_was_measured),
         CSA_PAIR_TEST(rest__a_loss_right_behind_it_is_seen),
         CSA_PAIR_TEST(rest__ends_after_two_seconds),
         CSA_PAIR_TEST(rest__begins_anew_with_each_use),

@@ -106,6 +106,12 @@ static void way_back__what_lay_unread(void **state)
     assert_int_equal(alb_assoc_waited_ns(live, 45000, UINT32_MAX, MS), 0);
     live->credit_in.rate = 1 << 20; // as much as we have in flight
     assert_int_equal(alb_assoc_waited_ns(live, 45000, UINT32_MAX, MS), 40000);
+    live->reports_queued = 10;
+    assert_int_equal(alb_assoc_waited_ns(live, 45000, 0, MS), 40000);
+    assert_int_equal(live->reports_queued, 9); // they have waited behind data
+    live->credit_in.rate = 0;
+    assert_int_equal(alb_assoc_waited_ns(live, 45000, 0, MS), 40000);
+    assert_int_equal(live->reports_queued, UINT8_MAX);
     live->inflight_bytes = 0;
 }
 

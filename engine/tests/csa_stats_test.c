@@ -101,6 +101,27 @@ static void show__what_is_left_and_under_way(void **state)
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
 }
 
+static void show_a_rate(struct alb_engine_config *config)
+{
+    show(config);
+    config->congestion = "dcqcn";
+}
+
+static void show__the_rate_where_there_is_one(void **state)
+{
+    memset(shown, 0, sizeof(shown));
+    struct csa_pair *c = csa_pair_new(show_a_rate, NULL);
+    csa_pair_greet(c);
+    struct alb_assoc_live *live = csa_pair_live(c, 0);
+    const struct alb_congestion_ops *congestion = c->engines[0]->congestion;
+    alb_congestion_on_mark(congestion, &live->congestion, 1, c->pair->now); // until then there is none
+    uint64_t rate = alb_congestion_rate_bytes_per_s(congestion, &live->congestion);
+    alb_assoc_show(c->engines[0], live->assoc);
+    assert_true(rate > 0);
+    assert_int_equal(shown[0][0].rate_bytes_per_s, rate);
+    csa_pair_free(c);
+}
+
 // At rest the last of what was seen stays to be read.
 static void show__at_rest(void **state)
 {
@@ -151,6 +172,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(show__what_is_left_and_under_way, setup, csa_pair_teardown),
         cmocka_unit_test_setup_teardown(show__at_rest, setup, csa_pair_teardown),
         cmocka_unit_test_setup_teardown(show__a_new_path_mtu, setup, csa_pair_teardown),
+        cmocka_unit_test(show__the_rate_where_there_is_one),
         cmocka_unit_test(hide__when_it_ends),
         cmocka_unit_test(show__only_as_many_as_there_is_room_for),
     };

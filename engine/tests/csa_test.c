@@ -211,6 +211,26 @@ static void query__tells_where_the_streams_are(void **state)
 }
 
 // A queue pair that ends reports three times what it holds, since it cannot be asked later.
+// What is missing is watched again once what waited for a receive has been taken.
+static void receive__that_was_waited_for_leaves_what_is_missing_watched(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_stream_in *in = &c->csa[1]->in_requests;
+    for (uint32_t i = 0; i < 2; i++) { // between them one is missing
+        struct alb_csa_segment segment = csa_pair_write(c, 0, 1 + 2 * (int32_t)i, 0, 8, 8, ALB_CSA_LAST);
+        segment.op = i == 0 ? ALB_CSA_SEND : ALB_CSA_WRITE;
+        csa_pair_arrive_segment(c, 0, &segment, 1);
+    }
+    assert_true(in->waits_rnr);
+    assert_false(alb_list_is_linked(&in->open_link));
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 7, 64, 8), 0);
+    alb_engine_bells(c->engines[1], c->pair->now);
+    csa_pair_expect(c, 1, 7, ALB_WC_SUCCESS);
+    assert_true(alb_stream_in_misses(in));
+    assert_true(alb_list_is_linked(&in->open_link));
+    assert_true(alb_timer_is_armed(&in->tail_timer.timer));
+}
+
 static void farewell__is_said_three_times(void **state)
 {
     struct csa_pair *c = *state;
@@ -276,6 +296,7 @@ int main(void)
         CSA_GREETED_TEST(error__flushes_and_frees_the_window),
         CSA_GREETED_TEST(drained__when_all_that_was_started_has_ended),
         CSA_GREETED_TEST(query__tells_where_the_streams_are),
+        CSA_GREETED_TEST(receive__that_was_waited_for_leaves_what_is_missing_watched),
         CSA_GREETED_TEST(farewell__is_said_three_times),
         CSA_GREETED_TEST(memory__runs_out_anywhere),
     };

@@ -113,6 +113,23 @@ static void first_packets__are_not_counted_and_ask(void **state)
     pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
 }
 
+// Nothing is written beyond the batch, whether packets are counted or not.
+static void batch__that_is_full_leaves_the_rest_to_the_next_one(void **state)
+{
+    pair->hosts[0].tx.segment_capacity = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        ask(0, ALB_WR_RDMA_WRITE, i, 2 * SEGMENT);
+        alb_engine_bells(pair->hosts[0].engine, pair->now);
+        for (uint32_t k = 0; k < 2; k++) {
+            assert_int_equal(pair_send_batch(pair, 0), 1);
+            pair_deliver(pair, 0);
+        }
+        pair_settle(pair);
+        pair_expect(pair, 0, i, ALB_WC_SUCCESS);
+        expect_copied(2 * SEGMENT);
+    }
+}
+
 // Once both know each other, packets have a number on one path, and one of many asks for news of it.
 static void later_packets__are_counted_and_asked_for(void **state)
 {
@@ -636,6 +653,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(first_packets__are_not_counted_and_ask),
+        CASE(batch__that_is_full_leaves_the_rest_to_the_next_one),
         CASE(later_packets__are_counted_and_asked_for),
         CASE(after_an_outage__packets_are_counted_again),
         CASE(small_messages__share_a_packet),

@@ -593,6 +593,19 @@ static void hold__is_asked_about_after_the_longest_lease(void **state)
     assert_true(count_unheard(c, 100 * ALB_NS_PER_MS) > 0);
 }
 
+static void hold__is_asked_about_less_and_less_often_then(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.wr.hold = true;
+    made.wr.lease_ns = ALB_NS_PER_S;
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_int_equal(count_unheard(c, ALB_NS_PER_S - 50 * ALB_NS_PER_MS), 0);
+    assert_in_range(count_unheard(c, 2 * ALB_NS_PER_S), 18, 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -621,6 +634,7 @@ int main(void)
         PATIENT_TEST(pending__is_asked_about_less_and_less_often),
         PATIENT_TEST(pending__is_asked_about_within_its_lease),
         PATIENT_TEST(hold__is_asked_about_after_the_longest_lease),
+        PATIENT_TEST(hold__is_asked_about_less_and_less_often_then),
         REFLECT_PAIR_TEST(pending__is_asked_about_within_the_patience_of_the_queue_pair),
         PATIENT_TEST(pending__question_of_another_is_repeated_less_and_less_often),
     };

@@ -84,6 +84,23 @@ static void unreliable__a_bad_request_leads_to_sqe(void **state)
     assert_int_equal(event.failure.status, ALB_WC_LOC_PROT_ERR);
 }
 
+// Whatever made it so: its turn to send is over, and what is still with the driver is looked for no more.
+static void unreliable__in_sqe_it_stands_in_no_line(void **state)
+{
+    struct pair_qps *c = *state;
+    struct pair_host *host = &c->pair->hosts[0];
+    struct alb_qp *qp = c->qps[0];
+    post(c, 1, 8);
+    alb_engine_bells(host->engine, c->pair->now);
+    assert_int_equal(alb_engine_tx(host->engine, &host->tx, c->pair->now), 1);
+    alb_scheduler_wake(&host->engine->scheduler, &qp->source);
+    alb_qp_set_state(qp, ALB_QPS_SQE, c->pair->now);
+    assert_false(alb_list_is_linked(&qp->source.link));
+    assert_false(qp->source.is_ready);
+    assert_false(alb_list_is_linked(&alb_unreliable_of(qp)->unsent));
+    assert_true(alb_scheduler_is_idle(&host->engine->scheduler));
+}
+
 static void unreliable__in_sqe_receives_go_on(void **state)
 {
     struct pair_qps *c = *state;
@@ -247,6 +264,7 @@ int main(void)
         PAIR_UC_TEST(unreliable__completes_when_the_driver_comes_back),
         PAIR_UC_TEST(unreliable__numbers_packets_and_wraps),
         PAIR_UC_TEST(unreliable__a_bad_request_leads_to_sqe),
+        PAIR_UC_TEST(unreliable__in_sqe_it_stands_in_no_line),
         PAIR_UC_TEST(unreliable__in_sqe_receives_go_on),
         PAIR_UC_TEST(unreliable__back_to_rts_after_sqe),
         PAIR_UC_TEST(unreliable__a_key_that_goes_in_the_middle),
