@@ -199,7 +199,7 @@ static void options__policies_that_are_none(void **state)
     assert_int_equal(parse("ALBEDO_CREDIT", "end-to-end:aging=1Gb/s"), EINVAL);
     assert_string_equal(error, "ALBEDO_CREDIT: \"end-to-end:aging=1Gb/s\": end-to-end has "
                                "budget=0..1GiB (half of the socket's buffer), min=1..1GiB (4KiB), "
-                               "interval=1us..10s (1ms); each once, times and rates with a unit");
+                               "interval=1us..4s (1ms); each once, times and rates with a unit");
     char endless[4096];
     memset(endless, 'x', sizeof(endless));
     memcpy(endless, "irn:", 4);
