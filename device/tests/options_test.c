@@ -205,7 +205,13 @@ static void options__policies_that_are_none(void **state)
     memcpy(endless, "irn:", 4);
     endless[sizeof(endless) - 1] = 0;
     assert_int_equal(parse("ALBEDO_LOSS", endless), EINVAL);
-    assert_non_null(strstr(error, "longer"));
+    assert_string_equal(error, "ALBEDO_LOSS: longer than 255 bytes");
+    endless[256] = 0;
+    assert_int_equal(parse("ALBEDO_LOSS", endless), EINVAL);
+    assert_string_equal(error, "ALBEDO_LOSS: longer than 255 bytes");
+    endless[255] = 0;
+    assert_int_equal(parse("ALBEDO_LOSS", endless), EINVAL);
+    assert_null(strstr(error, "longer"));
 }
 
 // However long what is wrong, its message ends with what would be right.

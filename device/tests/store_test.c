@@ -84,6 +84,7 @@ static void alb_store__committed_survives(void **state)
     assert_int_equal(shelf_ask(&shelf, &two, ALB_JOURNAL_PREPARE, 1), 0);
     assert_true(has_bytes(0, SHELF_REGION, 0));
     assert_int_equal(shelf_ask(&shelf, &one, ALB_JOURNAL_COMMIT, 1), 0);
+    assert_int_equal(entry_of(&two)->lease_ns, 1000); // at once as after a crash
     shelf_crash(&shelf);
     shelf_save(shelf.path, zeros, sizeof(zeros)); // nothing had been written back
 
@@ -569,6 +570,7 @@ static void alb_store_stop__gives_back_what_it_cannot_answer(void **state)
     assert_int_equal(id.number, 2);
     assert_false(alb_store_take_back(&shelf.store, &id));
     assert_int_equal(shelf.answer_count, 0);
+    assert_false(shelf.store.has_thread); // nothing is left to wait for when it is stopped again
     shelf_crash(&shelf);
 }
 

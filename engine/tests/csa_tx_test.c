@@ -397,6 +397,36 @@ static void packets__go_round(void **state)
 
 // ---- bursts ---------------------------------------------------------------------------------------------------------
 
+static void prefer_short(struct alb_engine_config *config)
+{
+    config->credit = "shortest";
+    config->credit_aging_bytes_per_s = ALB_NS_PER_S;
+}
+
+// The message that a burst begins with ends in it, and then another queue pair's is due before its sender's next one.
+static void burst__goes_on_with_what_is_due_first_then(void **state)
+{
+    enum { QPS = 3, FIRST = 2 * CSA_PAIR_SEGMENT };
+    static const uint32_t bytes[QPS] = {60 * 1024, 50 * 1024, 20 * 1024};
+    struct csa_pair *c = csa_pair_new(prefer_short, NULL);
+    struct alb_qp *qps[QPS][2];
+    struct csa_seen seen;
+    csa_pair_greet(c);
+    c->engines[0]->config.window_start_bytes = CSA_PAIR_SEGMENT; // what is longer is not short
+    for (uint32_t i = 0; i < QPS; i++)
+        pair_connect(c->pair, ALB_QPT_RC, qps[i], NULL);
+    ask(c, qps[0][0], FIRST);
+    for (uint32_t i = 0; i < QPS; i++)
+        ask(c, qps[i][0], bytes[i]);
+    assert_true(pair_send(c->pair, 0) > 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        csa_pair_look(c, 0, i, &seen);
+        assert_int_equal(seen.frames[0].segment.dest_qpn, alb_qp_number(qps[i < 2 ? 0 : QPS - 1][1]));
+    }
+    lose_all(c, 0);
+    csa_pair_free(c);
+}
+
 static void use_two_paths(struct alb_engine_config *config)
 {
     config->path = "spray";
@@ -482,6 +512,7 @@ int main(void)
         CSA_GREETED_TEST(paths__one_is_chosen_for_what_is_awaited),
         cmocka_unit_test(paths__no_frame_has_more_entries_than_there_are),
         cmocka_unit_test(burst__a_path_gets_a_whole_one),
+        cmocka_unit_test(burst__goes_on_with_what_is_due_first_then),
         cmocka_unit_test(news__wait_for_the_end_of_a_short_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

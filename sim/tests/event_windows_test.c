@@ -123,6 +123,10 @@ static void assert_same(const struct crowd *a, const struct crowd *b)
     assert_int_equal(alb_sim_queue_next_at(&a->queue), alb_sim_queue_next_at(&b->queue));
 }
 
+static void fire_once(struct alb_sim_event *event, alb_sim_time now)
+{
+}
+
 static void windows__give_the_same_by_node_and_by_time(void **state)
 {
     static const uint32_t travellers[] = {1, 3, TRAVELLERS}; // sorted as a whole, and dealt out
@@ -141,6 +145,20 @@ static void windows__give_the_same_by_node_and_by_time(void **state)
         assert_true(crowds[0]->queue.fired > 100 * travellers[i / 2]);
         crowd_free(crowds[0]);
         crowd_free(crowds[1]);
+    }
+}
+
+// Also where that was of no node.
+static void windows__end_at_the_time_of_the_last_event(void **state)
+{
+    for (uint32_t by_node = 0; by_node < 2; by_node++) {
+        struct crowd *crowd = crowd_new(by_node, false, 1);
+        struct alb_sim_queue *queue = &crowd->queue;
+        crowd->travellers[0].event.fire = crowd->alarms[ALB_SIM_NO_NODE].event.fire = fire_once;
+        assert_false(alb_sim_queue_run(queue, ALB_SIM_NS(50), UINT64_MAX));
+        assert_int_equal(queue->fired, 2);
+        assert_int_equal(queue->now, 700);
+        crowd_free(crowd);
     }
 }
 
@@ -201,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows__give_the_same_by_node_and_by_time),
+        cmocka_unit_test(windows__end_at_the_time_of_the_last_event),
         cmocka_unit_test(windows__are_ended_by_a_stop),
         cmocka_unit_test(windows__are_ended_by_enough_events),
     };

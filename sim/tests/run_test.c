@@ -394,6 +394,10 @@ static void alb_run_init__says_what_was_expected(void **state)
          "f:7: value: \"9000s\"; expected a duration from 0 to 3600s"},
         {"[workload]\nkind = incast\nhosts = 3\nto = 3\nsize = 1",
          "f:1: the workload sends nothing; expected at least one message from a host to another"},
+        {"[network]\nhosts = 4\n[host]\nreal_bytes = yes\n[workload a]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1000\n"
+         "[workload b]\nkind = pairs\nhosts = 2\nto = 3\nsize = 1G\nmessages = 5",
+         "f:4: real_bytes: hosts 2 and 3 have more than 4 GiB of messages for each other by one queue pair; expected "
+         "less"},
         {"[network]\nhosts = 4\n[host 2..4]\nloss = irn\n[workload]\nkind = permutation\nsize = 1",
          "f:3: \"2..4\" is no list of hosts; expected all, or numbers and ranges such as 0..7 or 0..62/2 with commas "
          "between, below 4, no more of them than there are hosts, no step beyond its range"},

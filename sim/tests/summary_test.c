@@ -149,6 +149,20 @@ static void alb_summary_make__percentiles_and_bins(void **state)
     end();
 }
 
+static void alb_summary_make__counts_what_all_hosts_sent_again(void **state)
+{
+    double again = 0;
+    small_run_go(&small,
+                 "[network]\nhosts = 4\n[workload]\nkind = all-to-all\nsize = 100000\n"
+                 "[fault]\nkind = loss\ncables = tier:0\nvalue = 1%\n",
+                 false);
+    alb_summary_make(&summary, &small.run);
+    for (uint32_t host = 0; host < 4; host++)
+        again += (double)alb_cluster_host_stats(small.run.cluster, host)->sum.counter[ALB_STAT_retransmitted_pkts];
+    assert_true(again > 0 && value("retransmitted", NULL) == again);
+    end();
+}
+
 // Two queue pairs that take turns in a cache of one, and in one of two.
 static void alb_summary_make__counts_what_a_cache_held(void **state)
 {
@@ -364,6 +378,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__links_of_a_run_that_was_cut),
         cmocka_unit_test(alb_summary_make__unreliable_messages_of_a_run_that_was_cut),
         cmocka_unit_test(alb_summary_make__percentiles_and_bins),
+        cmocka_unit_test(alb_summary_make__counts_what_all_hosts_sent_again),
         cmocka_unit_test(alb_summary_make__counts_what_a_cache_held),
         cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),
         cmocka_unit_test(alb_summary_make__packets_of_the_ideal_are_no_larger_than_real_ones),
