@@ -359,6 +359,20 @@ void pair_inject(struct pair *pair, int side, const struct alb_roce *roce, const
     alb_engine_rx(pair->hosts[!side].engine, &datagram, 1, pair->now);
 }
 
+struct alb_roce pair_request(const struct pair_qps *c, uint8_t opcode, int32_t psn_offset, uint32_t length)
+{
+    return (struct alb_roce){
+        .opcode = opcode,
+        .pkey = ALB_PKEY_DEFAULT,
+        .dest_qpn = alb_qp_number(c->qps[1]),
+        .psn = alb_psn_add(PAIR_PSN, psn_offset),
+        .ackreq = true,
+        .va = pair_va(c->pair, 1, 0),
+        .rkey = alb_region_key(c->pair->hosts[1].mr),
+        .length = length,
+    };
+}
+
 void pair_deliver_all(struct pair *pair, int side)
 {
     while (!alb_list_is_empty(&pair->wire[side]))

@@ -112,6 +112,9 @@ void pair_lose(struct pair *pair, int side);
 void pair_deliver_together(struct pair *pair, int side, uint32_t count);
 // A datagram from that side arrives at the other, which may be one that no engine has sent.
 void pair_inject(struct pair *pair, int side, const struct alb_roce *roce, const void *payload, uint32_t payload_bytes);
+// A request of side 0 in that place of its sequence, for length bytes from the start of side 1's memory: to be changed,
+// and injected.
+struct alb_roce pair_request(const struct pair_qps *c, uint8_t opcode, int32_t psn_offset, uint32_t length);
 // Both sides send once, and of these packets one in so many is lost.
 void pair_exchange(struct pair *pair, struct alb_prng *prng, uint32_t lost_one_in);
 // All packets of that side arrive.

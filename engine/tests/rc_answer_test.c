@@ -16,16 +16,7 @@ static void arrive(struct pair_qps *c, uint8_t opcode, int32_t psn_offset, uint3
 {
     static const uint8_t payload[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     bool has_payload = alb_opcode_info(opcode)->flags & ALB_OPCODE_PAYLOAD;
-    struct alb_roce roce = {
-        .opcode = opcode,
-        .pkey = 0xffff,
-        .dest_qpn = alb_qp_number(c->qps[1]),
-        .psn = alb_psn_add(PAIR_PSN, psn_offset),
-        .ackreq = true,
-        .va = pair_va(c->pair, 1, 0),
-        .rkey = alb_region_key(c->pair->hosts[1].mr),
-        .length = length,
-    };
+    struct alb_roce roce = pair_request(c, opcode, psn_offset, length);
     pair_inject(c->pair, 0, &roce, payload, has_payload ? 8 : 0);
 }
 

@@ -9,20 +9,6 @@ enum {
     MTU = 1024,
 };
 
-static struct alb_roce request(const struct pair_qps *c, uint8_t opcode, int32_t psn_offset, uint32_t length)
-{
-    return (struct alb_roce){
-        .opcode = opcode,
-        .pkey = 0xffff,
-        .dest_qpn = alb_qp_number(c->qps[1]),
-        .psn = alb_psn_add(PAIR_PSN, psn_offset),
-        .ackreq = true,
-        .va = pair_va(c->pair, 1, 0),
-        .rkey = alb_region_key(c->pair->hosts[1].mr),
-        .length = length,
-    };
-}
-
 static const uint8_t payload[MTU * 2] = {1, 2, 3, 4, 5, 6, 7, 8};
 
 static void arrive(struct pair_qps *c, const struct alb_roce *roce, uint32_t payload_bytes)
@@ -32,13 +18,13 @@ static void arrive(struct pair_qps *c, const struct alb_roce *roce, uint32_t pay
 
 static void write_at(struct pair_qps *c, int32_t psn_offset)
 {
-    struct alb_roce roce = request(c, ALB_RC_WRITE_ONLY, psn_offset, 8);
+    struct alb_roce roce = pair_request(c, ALB_RC_WRITE_ONLY, psn_offset, 8);
     arrive(c, &roce, 8);
 }
 
 static void send_at(struct pair_qps *c, int32_t psn_offset)
 {
-    struct alb_roce roce = request(c, ALB_RC_SEND_ONLY, psn_offset, 0);
+    struct alb_roce roce = pair_request(c, ALB_RC_SEND_ONLY, psn_offset, 0);
     arrive(c, &roce, 8);
 }
 
@@ -79,7 +65,7 @@ static uint64_t dropped(const struct pair_qps *c, enum alb_drop reason)
 static void responder__acknowledges_when_asked(void **state)
 {
     struct pair_qps *c = *state;
-    struct alb_roce roce = request(c, ALB_RC_WRITE_ONLY, 0, 8);
+    struct alb_roce roce = pair_request(c, ALB_RC_WRITE_ONLY, 0, 8);
     roce.ackreq = false;
     arrive(c, &roce, 8);
     assert_null(answer(c));
@@ -93,10 +79,10 @@ static void responder__acknowledges_when_asked(void **state)
 static void responder__counts_messages(void **state)
 {
     struct pair_qps *c = *state;
-    struct alb_roce first = request(c, ALB_RC_WRITE_FIRST, 0, MTU + 8);
+    struct alb_roce first = pair_request(c, ALB_RC_WRITE_FIRST, 0, MTU + 8);
     arrive(c, &first, MTU);
     assert_int_equal(answer(c)->msn, 0);
-    struct alb_roce last = request(c, ALB_RC_WRITE_LAST, 1, 0);
+    struct alb_roce last = pair_request(c, ALB_RC_WRITE_LAST, 1, 0);
     arrive(c, &last, 8);
     assert_int_equal(answer(c)->msn, 1);
     write_at(c, 2);
@@ -228,7 +214,7 @@ static void responder__refusals(void **state)
         struct refusal refusal = {.payload_bytes = 8};
         pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
         assert_int_equal(pair_receive(c->pair, c->qps[1], 7, 0, 64), 0);
-        struct alb_roce roce = request(c, ALB_RC_WRITE_ONLY, 0, 8);
+        struct alb_roce roce = pair_request(c, ALB_RC_WRITE_ONLY, 0, 8);
         refusal.nak = ALB_NAK_INVALID_REQUEST;
         switch (i) {
         case WRONG_KEY:
@@ -291,7 +277,7 @@ static void responder__a_broken_receive(void **state)
     bool bell;
     assert_int_equal(alb_qp_recv_post(c->qps[1], 7, &sge, 1, &bell), 0);
     struct refusal refusal = {
-        .roce = request(c, ALB_RC_SEND_ONLY, 0, 0),
+        .roce = pair_request(c, ALB_RC_SEND_ONLY, 0, 0),
         .payload_bytes = 8,
         .nak = ALB_NAK_REMOTE_OPERATIONAL_ERROR,
         .event = ALB_EVENT_QP_FATAL,
@@ -334,7 +320,7 @@ static void responder__rights_of_the_queue_pair(void **state)
         for (int allowed = 0; allowed < 2; allowed++) {
             pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
             c->qps[1]->attr.access = allowed ? rows[i].right : PAIR_ACCESS_ALL & ~rows[i].right;
-            struct alb_roce roce = request(c, rows[i].opcode, 0, 8);
+            struct alb_roce roce = pair_request(c, rows[i].opcode, 0, 8);
             arrive(c, &roce, rows[i].payload_bytes);
             assert_int_equal(alb_qp_current_state(c->qps[1]), allowed ? ALB_QPS_RTS : ALB_QPS_ERR);
         }
@@ -351,7 +337,7 @@ static void responder__no_reads_agreed(void **state)
     struct pair_qps *c = *state;
     for (size_t i = 0; i < ALB_COUNT(opcodes); i++) {
         pair_connect(c->pair, ALB_QPT_RC, c->qps, no_reads);
-        struct alb_roce roce = request(c, opcodes[i], 0, 8);
+        struct alb_roce roce = pair_request(c, opcodes[i], 0, 8);
         arrive(c, &roce, 0);
         expect_ack(c, 0, NAK(ALB_NAK_INVALID_REQUEST));
     }
@@ -361,7 +347,7 @@ static void responder__more_reads_than_agreed(void **state)
 {
     struct pair_qps *c = *state;
     for (int32_t i = 0; i < 5; i++) {
-        struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, i, 8);
+        struct alb_roce roce = pair_request(c, ALB_RC_READ_REQUEST, i, 8);
         assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
         arrive(c, &roce, 0);
     }
@@ -374,9 +360,9 @@ static void responder__more_reads_than_agreed(void **state)
 static void responder__no_read_in_the_middle_of_a_message(void **state)
 {
     struct pair_qps *c = *state;
-    struct alb_roce first = request(c, ALB_RC_WRITE_FIRST, 0, MTU + 8);
+    struct alb_roce first = pair_request(c, ALB_RC_WRITE_FIRST, 0, MTU + 8);
     arrive(c, &first, MTU);
-    struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, 1, 8);
+    struct alb_roce roce = pair_request(c, ALB_RC_READ_REQUEST, 1, 8);
     arrive(c, &roce, 0);
     expect_ack(c, 1, NAK(ALB_NAK_INVALID_REQUEST));
 }
@@ -386,7 +372,7 @@ static void responder__no_read_in_the_middle_of_a_message(void **state)
 static void responder__a_read_is_executed_again(void **state)
 {
     struct pair_qps *c = *state;
-    struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, 0, 3 * MTU);
+    struct alb_roce roce = pair_request(c, ALB_RC_READ_REQUEST, 0, 3 * MTU);
     arrive(c, &roce, 0);
     assert_int_equal(pair_send(c->pair, 1), 3);
     memset(c->pair->hosts[1].memory, 0x77, 3 * MTU);
@@ -405,7 +391,7 @@ static void responder__a_read_is_executed_again(void **state)
 static void responder__no_more_of_a_read_than_was_granted(void **state)
 {
     struct pair_qps *c = *state;
-    struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, 0, 3 * MTU);
+    struct alb_roce roce = pair_request(c, ALB_RC_READ_REQUEST, 0, 3 * MTU);
     arrive(c, &roce, 0);
     pair_send(c->pair, 1);
     roce.length = 3 * MTU + 1;
@@ -425,22 +411,23 @@ static void responder__an_atomic_is_remembered(void **state)
     uint64_t *word = (uint64_t *)c->pair->hosts[1].memory;
     *word = 100;
     for (int32_t i = 0; i < 4; i++) {
-        struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, i, 0);
+        struct alb_roce roce = pair_request(c, ALB_RC_FETCH_ADD, i, 0);
         roce.swap_add = 1;
         arrive(c, &roce, 0);
         assert_int_equal(answer(c)->atomic_original, 100 + i);
     }
     for (int32_t i = 3; i >= 0; i--) {
-        struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, i, 0);
+        struct alb_roce roce = pair_request(c, ALB_RC_FETCH_ADD, i, 0);
         roce.swap_add = 1;
         arrive(c, &roce, 0);
         assert_int_equal(answer(c)->atomic_original, 100 + i);
     }
     assert_int_equal(*word, 104);
-    struct alb_roce fifth = request(c, ALB_RC_FETCH_ADD, 4, 0);
+    struct alb_roce fifth = pair_request(c, ALB_RC_FETCH_ADD, 4, 0);
     arrive(c, &fifth, 0);
     answer(c);
-    struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, 0, 0); // four may be outstanding: this one can't be any more
+    struct alb_roce roce =
+        pair_request(c, ALB_RC_FETCH_ADD, 0, 0); // four may be outstanding: this one can't be any more
     arrive(c, &roce, 0);
     assert_null(answer(c));
 }
@@ -450,7 +437,7 @@ static void responder__of_two_atomics_with_one_number_the_later_one(void **state
 {
     struct pair_qps *c = *state;
     uint64_t *word = (uint64_t *)c->pair->hosts[1].memory;
-    struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, 0, 0);
+    struct alb_roce roce = pair_request(c, ALB_RC_FETCH_ADD, 0, 0);
     *word = 1;
     arrive(c, &roce, 0);
     assert_int_equal(answer(c)->atomic_original, 1);
@@ -470,7 +457,7 @@ static void responder__remembers_atomics_in_another_number_of_places(void **stat
     struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
     *word = 50;
     for (int32_t i = 0; i < 6; i++) {
-        struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, i, 0);
+        struct alb_roce roce = pair_request(c, ALB_RC_FETCH_ADD, i, 0);
         roce.swap_add = 1;
         arrive(c, &roce, 0);
         answer(c);
@@ -481,11 +468,11 @@ static void responder__remembers_atomics_in_another_number_of_places(void **stat
         attr.max_dest_rd_atomic = places[k];
         assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE | ALB_QP_MAX_DEST_RD_ATOMIC, c->pair->now), 0);
         for (int32_t i = 3; i < 6; i++) {
-            struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, i, 0);
+            struct alb_roce roce = pair_request(c, ALB_RC_FETCH_ADD, i, 0);
             arrive(c, &roce, 0);
             assert_int_equal(answer(c)->atomic_original, 50 + i);
         }
-        struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, 2, 0);
+        struct alb_roce roce = pair_request(c, ALB_RC_FETCH_ADD, 2, 0);
         arrive(c, &roce, 0);
         assert_null(answer(c));
     }
@@ -495,7 +482,7 @@ static void responder__remembers_atomics_in_another_number_of_places(void **stat
     attr = pair_attr(c->pair, 1, c->qps[0]);
     attr.rq_psn = alb_psn_add(PAIR_PSN, 6);
     assert_int_equal(pair_move(c->pair, c->qps[1], ALB_QPS_RTS, &attr), 0);
-    struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, 5, 0);
+    struct alb_roce roce = pair_request(c, ALB_RC_FETCH_ADD, 5, 0);
     arrive(c, &roce, 0);
     assert_null(answer(c));
 }
