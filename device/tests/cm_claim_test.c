@@ -2,6 +2,7 @@
 #include "device/cm_claim.h"
 
 #include "base/log.h"
+#include "base/tests/listen_conflicts.h"
 #include "base/tests/test.h"
 #include "device/directory_file.h"
 #include "device/tests/cancelled.h"
@@ -126,30 +127,15 @@ static void claim__the_narrowest_wins(void **state)
 
 static void claim__refuses_what_another_has(void **state)
 {
-    static const struct {
-        const char *first, *second;
-        bool first_is_one_family;
-        int result;
-    } cases[] = {
-        {"10.0.0.1", "10.0.0.1", false, EADDRINUSE},
-        {"10.0.0.1", "10.0.0.2", false, 0},
-        {"0.0.0.0", "10.0.0.1", false, EADDRINUSE},
-        {"10.0.0.1", "0.0.0.0", false, EADDRINUSE},
-        {"::", "10.0.0.1", false, EADDRINUSE},
-        {"::", "10.0.0.1", true, 0},
-        {"::", "0.0.0.0", true, 0},
-        {"10.0.0.1", "::", false, EADDRINUSE},
-        {"0.0.0.0", "fd00::1", false, 0},
-        {"fd00::1", "::", false, EADDRINUSE},
-    };
-    for (unsigned i = 0; i < ALB_COUNT(cases); i++) {
+    for (unsigned i = 0; i < ALB_COUNT(listen_conflicts); i++) {
+        const struct listen_conflict *pair = &listen_conflicts[i];
         struct alb_cm_claim first, second;
-        struct alb_cm_place one = place(cases[i].first, cases[i].first_is_one_family, 1);
-        struct alb_cm_place two = place(cases[i].second, false, 2);
+        struct alb_cm_place one = place(pair->first, pair->first_is_one_family, 1);
+        struct alb_cm_place two = place(pair->second, false, 2);
         assert_int_equal(claim_and_listen(&first, &one), 0);
-        assert_int_equal(claim_and_listen(&second, &two), cases[i].result);
+        assert_int_equal(claim_and_listen(&second, &two), pair->result);
         alb_cm_claim_end(&second);
-        assert_int_equal(find(0x1061c06, cases[i].first), 1); // a refused one takes nothing with it
+        assert_int_equal(find(0x1061c06, pair->first), 1); // a refused one takes nothing with it
         alb_cm_claim_end(&first);
     }
 }

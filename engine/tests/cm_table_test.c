@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/tests/cm_pair.h"
 
+#include "base/tests/listen_conflicts.h"
 #include "engine/tests/fixture.h"
 
 static void create__takes_all_memory_or_none(void **state)
@@ -94,29 +95,14 @@ static int listen_on(struct fixture *f, const char *text, bool is_one_family, ui
 
 static void listen__refuses_what_another_has(void **state)
 {
-    static const struct {
-        const char *first, *second;
-        bool first_only_ipv6;
-        int result;
-    } cases[] = {
-        {"10.0.0.1", "10.0.0.1", false, EADDRINUSE},
-        {"10.0.0.1", "10.0.0.2", false, 0},
-        {"0.0.0.0", "10.0.0.1", false, EADDRINUSE},
-        {"10.0.0.1", "0.0.0.0", false, EADDRINUSE},
-        {"::", "10.0.0.1", false, EADDRINUSE},
-        {"::", "10.0.0.1", true, 0},
-        {"::", "0.0.0.0", true, 0},
-        {"::", "0.0.0.0", false, EADDRINUSE},
-        {"0.0.0.0", "fd00::1", false, 0},
-        {"::", "fd00::1", true, EADDRINUSE},
-    };
     struct fixture *f = *state;
     assert_int_equal(alb_cm_create(f->engine, 16, NULL), 0);
-    for (unsigned i = 0; i < ALB_COUNT(cases); i++) {
+    for (unsigned i = 0; i < ALB_COUNT(listen_conflicts); i++) {
+        const struct listen_conflict *pair = &listen_conflicts[i];
         struct alb_cm_id *first, *second, *other;
-        assert_int_equal(listen_on(f, cases[i].first, cases[i].first_only_ipv6, 7, &first), 0);
-        assert_int_equal(listen_on(f, cases[i].second, false, 8, &other), 0);
-        assert_int_equal(listen_on(f, cases[i].second, false, 7, &second), cases[i].result);
+        assert_int_equal(listen_on(f, pair->first, pair->first_is_one_family, 7, &first), 0);
+        assert_int_equal(listen_on(f, pair->second, false, 8, &other), 0);
+        assert_int_equal(listen_on(f, pair->second, false, 7, &second), pair->result);
         alb_cm_id_destroy(first, 0);
         alb_cm_id_destroy(second, 0);
         alb_cm_id_destroy(other, 0);
