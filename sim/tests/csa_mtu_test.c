@@ -117,7 +117,7 @@ static void told_and_trusted__nothing_is_tried(void **state)
     assert_int_equal(size_of(&w->a), 8972);
 }
 
-static void tries_end_and_come_again_after_a_while(void **state)
+static void mtu__tries_end_and_come_again(void **state)
 {
     make(&(struct way){.carried = 2000});
     for (uint32_t i = 0; i < 4; i++)
@@ -377,7 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown__begins_with_what_is_usual_and_finds_more),
         cmocka_unit_test_teardown(told_and_trusted__nothing_is_tried, end),
-        cmocka_unit_test_teardown(tries_end_and_come_again_after_a_while, end),
+        cmocka_unit_test_teardown(mtu__tries_end_and_come_again, end),
         CASE(told_less__what_is_under_way_goes_in_fragments),
         CASE(long_packets_vanish__found_out_and_message_completes),
         CASE(first_packets_vanish__found_out),
