@@ -67,6 +67,8 @@ enum alb_cm_state alb_cm_id_state(const struct alb_cm_id *id);
 void alb_cm_id_set_user(struct alb_cm_id *id, void *user);
 // The communication id that peers name it by: slot (8) | random (8) | index (16).
 uint32_t alb_cm_id_number(const struct alb_cm_id *id);
+// The path MTU (code) of the connection that a RESPONSE offers: the request's, or a smaller one that the peer wanted.
+uint8_t alb_cm_id_mtu(const struct alb_cm_id *id);
 // Where its messages go, once it has a peer.
 const struct alb_av *alb_cm_id_av(const struct alb_cm_id *id);
 
@@ -103,7 +105,8 @@ struct alb_cm_private {
 };
 
 // Sends a REQ, which is waited for remote_response_timeout and the way there and back (primary.ack_timeout), and sent
-// max_cm_retries times more. EINVAL: the id is not idle; private data too long; neither RC, UC nor XRC.
+// max_cm_retries times more. A peer that takes no packets as long as req->mtu says is asked again for those that it
+// does take. EINVAL: the id is not idle; private data too long; neither RC, UC nor XRC.
 int alb_cm_connect(struct alb_cm_id *id, const struct alb_cm_target *target, const struct alb_cm_req *req,
                    const struct alb_cm_private *data, alb_time now);
 // Answers a request: sends a REP. EINVAL: none is waiting (REQ_RECEIVED), or private data too long.

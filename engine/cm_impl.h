@@ -130,12 +130,17 @@ struct alb_cm_arrival {
 // The span of a timeout code: 4.096 us * 2^code, within what we are ready to wait.
 alb_time alb_cm_code_ns(uint8_t code);
 
+// A transaction for what the id asks next.
+void alb_cm_draw_transaction(struct alb_cm_id *id);
 // Fills id->sent with a message of that type to the id's peer, private data included. EINVAL: it is too long.
 int alb_cm_compose(struct alb_cm_id *id, enum alb_cm_type type, const struct alb_cm_private *data);
 // Sends id->sent, and again when id->timeout_ns has passed, id->retries times.
 void alb_cm_send_until_answered(struct alb_cm_id *id, alb_time now);
 // The peer knows no such service. True if the question will be repeated soon: its listener may be about to start.
 bool alb_cm_retries_after_refusal(struct alb_cm_id *id, alb_time now);
+// The peer takes no packets as long as those that id->sent, a REQ, asks for. True if it was sent anew, for shorter
+// ones.
+bool alb_cm_asks_for_less(struct alb_cm_id *id, const struct alb_cm_rej *rej, alb_time now);
 // Sends id->sent once (again).
 void alb_cm_send(struct alb_cm_id *id);
 // Sends a message to the id's peer without remembering it. An MRA answers the REQ or REP that waits for our user.
@@ -146,7 +151,9 @@ void alb_cm_send_drep(struct alb_cm_id *id);
 void alb_cm_send_doubt(struct alb_cm_id *id);
 // Rejects what an id has sent or received without remembering it: reason TIMEOUT carries the sender's GUID.
 void alb_cm_send_rej(struct alb_cm_id *id, enum alb_cm_rej_reason reason);
-// Answers to messages that no id stands for.
+// The longest packets that our queue pairs may have, as an MTU's code.
+uint8_t alb_cm_mtu_max(const struct alb_engine *engine);
+// Answers to messages that no id stands for. Reason INVALID_MTU says that MTU, too.
 void alb_cm_answer_rej(struct alb_engine *engine, const struct alb_cm_arrival *arrival, enum alb_cm_answered answers,
                        enum alb_cm_rej_reason reason);
 void alb_cm_answer_drep(struct alb_engine *engine, const struct alb_cm_arrival *arrival);

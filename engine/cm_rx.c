@@ -59,6 +59,13 @@ static bool gives_number_up(struct alb_cm_id *id)
     return true;
 }
 
+// Its sender will send packets that our side can't take, and no answer but a rejection can tell it another MTU. The
+// packets of csa are as long as their path carries, whatever its queue pairs were told.
+static bool is_too_long(const struct alb_engine *engine, const struct alb_cm_req *req)
+{
+    return !engine->csa && req->mtu > alb_cm_mtu_max(engine);
+}
+
 // Why a request cannot go to any listener; 0: it can.
 static enum alb_cm_rej_reason flaw_of(const struct alb_cm_req *req, const struct alb_cm_id *listener)
 {
@@ -66,7 +73,7 @@ static enum alb_cm_rej_reason flaw_of(const struct alb_cm_req *req, const struct
         return ALB_CM_REJ_INVALID_SERVICE_ID;
     if (!alb_cm_is_connected_service(req))
         return ALB_CM_REJ_INVALID_TRANSPORT_TYPE;
-    return 0;
+    return is_too_long(listener->engine, req) ? ALB_CM_REJ_INVALID_MTU : 0;
 }
 
 // The peer's, within what a stranger may ask of us: anybody can send a request in anybody's name. An answer is repeated
@@ -229,6 +236,19 @@ static void on_rejected(struct alb_cm_id *id, const struct alb_cm_message *messa
     alb_cm_set_state(id, ALB_CM_IDLE);
 }
 
+// True if the request has been, or will be, sent again instead.
+static bool is_overcome(struct alb_cm_id *id, const struct alb_cm_rej *rej, alb_time now)
+{
+    switch (rej->reason) {
+    case ALB_CM_REJ_INVALID_SERVICE_ID:
+        return alb_cm_retries_after_refusal(id, now);
+    case ALB_CM_REJ_INVALID_MTU:
+        return alb_cm_asks_for_less(id, rej, now);
+    default:
+        return false;
+    }
+}
+
 static enum alb_drop on_rej(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now)
 {
     struct alb_cm_id *id = find_rejected(engine, arrival);
@@ -236,9 +256,8 @@ static enum alb_drop on_rej(struct alb_engine *engine, const struct alb_cm_arriv
         return ALB_DROP_STALE_RESPONSE;
     switch (id->state) {
     case ALB_CM_REQ_SENT:
-        if (arrival->message->rej.reason == ALB_CM_REJ_INVALID_SERVICE_ID && alb_cm_retries_after_refusal(id, now))
-            return ALB_DROP_NONE;
-        on_rejected(id, arrival->message);
+        if (!is_overcome(id, &arrival->message->rej, now))
+            on_rejected(id, arrival->message);
         return ALB_DROP_NONE;
     case ALB_CM_REQ_RECEIVED:
     case ALB_CM_REP_SENT:

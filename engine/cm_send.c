@@ -26,6 +26,12 @@ static struct alb_cm_message message_of(const struct alb_cm_id *id, enum alb_cm_
     };
 }
 
+// Random, so that an attacker that does not see the messages cannot answer them.
+void alb_cm_draw_transaction(struct alb_cm_id *id)
+{
+    id->transaction = (uint64_t)alb_rng_u32(&id->engine->rng) << 32 | id->local_id;
+}
+
 int alb_cm_compose(struct alb_cm_id *id, enum alb_cm_type type, const struct alb_cm_private *data)
 {
     if (is_too_long(type, data))
@@ -56,6 +62,19 @@ bool alb_cm_retries_after_refusal(struct alb_cm_id *id, alb_time now)
     id->refusals_left--;
     id->retries_left++; // what the deadline takes
     alb_cm_arm(id, ALB_CM_REFUSED_NS, now);
+    return true;
+}
+
+// By its transaction it is another request: what still comes for the first one is not for it.
+bool alb_cm_asks_for_less(struct alb_cm_id *id, const struct alb_cm_rej *rej, alb_time now)
+{
+    uint8_t mtu = alb_cm_rej_mtu(rej);
+    if (mtu == 0 || mtu >= id->sent.req.mtu)
+        return false;
+    alb_cm_draw_transaction(id);
+    id->sent.transaction = id->transaction;
+    id->sent.req.mtu = mtu;
+    alb_cm_send_until_answered(id, now);
     return true;
 }
 
@@ -122,6 +141,11 @@ void alb_cm_send_rej(struct alb_cm_id *id, enum alb_cm_rej_reason reason)
 
 // ---- answers to messages that no id stands for ----------------------------------------------------------------------
 
+uint8_t alb_cm_mtu_max(const struct alb_engine *engine)
+{
+    return (uint8_t)alb_mtu_code(engine->config.mtu_max_bytes);
+}
+
 static void answer(struct alb_engine *engine, const struct alb_cm_arrival *arrival, struct alb_cm_message *message)
 {
     message->transaction = arrival->message->transaction;
@@ -144,6 +168,8 @@ void alb_cm_answer_rej(struct alb_engine *engine, const struct alb_cm_arrival *a
     struct alb_cm_message message = answer_to(arrival, ALB_CM_REJ);
     message.rej.answers = (uint8_t)answers;
     message.rej.reason = (uint16_t)reason;
+    if (reason == ALB_CM_REJ_INVALID_MTU)
+        alb_cm_rej_set_mtu(&message.rej, alb_cm_mtu_max(engine));
     answer(engine, arrival, &message);
 }
 

@@ -36,6 +36,12 @@ uint32_t alb_cm_id_number(const struct alb_cm_id *id)
     return id->local_id;
 }
 
+uint8_t alb_cm_id_mtu(const struct alb_cm_id *id)
+{
+    alb_assert(id->sent.type == ALB_CM_REQ);
+    return id->sent.req.mtu;
+}
+
 const struct alb_av *alb_cm_id_av(const struct alb_cm_id *id)
 {
     return &id->av;
@@ -47,8 +53,7 @@ static void aim(struct alb_cm_id *id, const struct alb_cm_target *target)
     id->gsi_qpn = target->gsi_qpn;
     id->refusals_left = target->refusals;
     id->remote_id = ALB_CM_NEVER_REMOTE;
-    // Random, so that an attacker that does not see the messages cannot answer them.
-    id->transaction = (uint64_t)alb_rng_u32(&id->engine->rng) << 32 | id->local_id;
+    alb_cm_draw_transaction(id);
 }
 
 int alb_cm_connect(struct alb_cm_id *id, const struct alb_cm_target *target, const struct alb_cm_req *req,

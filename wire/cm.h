@@ -177,6 +177,19 @@ struct alb_cm_rej {
     uint8_t info[ALB_CM_INFO_MAX];
 };
 
+// What a REJ for INVALID_MTU adds: the largest MTU (code) that its sender takes, in the first four bits. 0: it says
+// none.
+static inline uint8_t alb_cm_rej_mtu(const struct alb_cm_rej *rej)
+{
+    return rej->info_bytes ? rej->info[0] >> 4 : 0;
+}
+
+static inline void alb_cm_rej_set_mtu(struct alb_cm_rej *rej, uint8_t mtu)
+{
+    rej->info_bytes = 1;
+    rej->info[0] = (uint8_t)(mtu << 4);
+}
+
 struct alb_cm_mra {
     uint8_t answers;         // enum alb_cm_answered
     uint8_t service_timeout; // code

@@ -186,6 +186,94 @@ static void refusal__is_borne_for_a_while(void **state)
     cm_take_request(cm);
 }
 
+// Side 0 asks for packets of 4096 bytes; side 1 takes 1024 and says so, by the message that is returned.
+static struct alb_cm_message request_with_too_long_packets(struct cm_pair *cm)
+{
+    struct alb_cm_target target = cm_target(cm, 0);
+    struct alb_cm_req req = cm_req(cm, 100);
+    struct alb_cm_private knock = {"knock", 6};
+    req.mtu = 5;
+    cm_engine(cm, 1)->config.mtu_max_bytes = 1024;
+    assert_int_equal(alb_cm_id_create(cm_engine(cm, 0), cm, &cm->ids[0]), 0);
+    assert_int_equal(alb_cm_connect(cm->ids[0], &target, &req, &knock, cm->pair->now), 0);
+    assert_int_equal(cm_expect_sent(cm, 0, ALB_CM_REQ).req.mtu, 5);
+    cm_deliver(cm, 0);
+    cm_expect_no_event(cm, 1);
+    assert_int_equal(alb_cm_id_count(cm_engine(cm, 1)), 1); // the listener
+    struct alb_cm_message rej = cm_expect_sent(cm, 1, ALB_CM_REJ);
+    assert_int_equal(rej.rej.answers, ALB_CM_ANSWERS_REQ);
+    assert_int_equal(rej.rej.reason, ALB_CM_REJ_INVALID_MTU);
+    assert_int_equal(alb_cm_rej_mtu(&rej.rej), 3);
+    return rej;
+}
+
+static void req__with_too_long_packets_is_sent_again_for_shorter_ones(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_message rej = request_with_too_long_packets(cm);
+    cm_deliver(cm, 1);
+    cm_expect_no_event(cm, 0);
+    struct alb_cm_message again = cm_expect_sent(cm, 0, ALB_CM_REQ);
+    assert_int_equal(again.req.mtu, 3);
+    assert_int_equal(again.local_id, rej.remote_id);
+    assert_true(again.transaction != rej.transaction);
+    cm_take_request(cm);
+    cm_accept(cm);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_deliver(cm, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
+    assert_int_equal(alb_cm_id_mtu(cm->ids[0]), 3);
+}
+
+// The rejection may be lost, come twice or late, and so may the request.
+static void req__with_too_long_packets_whose_rejection_is_lost_and_comes_twice(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_message late = {.type = ALB_CM_REQ, .req = cm_req(cm, 100)};
+    struct alb_cm_message rej = request_with_too_long_packets(cm);
+    cm_lose(cm, 1);
+    pair_pass(cm->pair, CM_TIMEOUT_NS);
+    assert_int_equal(cm_expect_sent(cm, 0, ALB_CM_REQ).req.mtu, 5);
+    cm_deliver(cm, 0);
+    cm_expect_sent(cm, 1, ALB_CM_REJ);
+    cm_deliver(cm, 1);
+    assert_int_equal(cm_expect_sent(cm, 0, ALB_CM_REQ).req.mtu, 3);
+    cm_inject(cm, 1, &rej);
+    cm_expect_state(cm, 0, ALB_CM_REQ_SENT);
+    assert_int_equal(cm_dropped(cm, 0, ALB_DROP_STALE_RESPONSE), 1);
+    cm_take_request(cm);
+    late.req.mtu = 5;
+    late.local_id = rej.remote_id;
+    late.transaction = rej.transaction;
+    cm_inject(cm, 0, &late);
+    cm_expect_sent(cm, 1, ALB_CM_REJ);
+    cm_deliver(cm, 1);
+    cm_expect_state(cm, 0, ALB_CM_REQ_SENT);
+    cm_expect_state(cm, 1, ALB_CM_REQ_RECEIVED);
+    assert_int_equal(cm_dropped(cm, 0, ALB_DROP_STALE_RESPONSE), 2);
+    cm_expect_no_event(cm, 0);
+}
+
+// A peer that names no MTU, or one that is no shorter, is not asked again: there is an end to it.
+static void rej__of_an_mtu_that_leads_nowhere(void **state)
+{
+    struct cm_pair *cm = *state;
+    for (unsigned i = 0; i < 3; i++) {
+        cm_connect(cm);
+        struct alb_cm_message req = cm_expect_sent(cm, 0, ALB_CM_REQ);
+        struct alb_cm_message rej = {
+            .type = ALB_CM_REJ, .transaction = req.transaction, .local_id = 0, .remote_id = req.local_id};
+        rej.rej.reason = ALB_CM_REJ_INVALID_MTU;
+        if (i > 0)
+            alb_cm_rej_set_mtu(&rej.rej, (uint8_t)(req.req.mtu + i - 1));
+        cm_lose(cm, 0);
+        cm_inject(cm, 1, &rej);
+        assert_int_equal(cm_expect_event(cm, 0, ALB_CM_EVENT_REJECTED).message.rej.reason, ALB_CM_REJ_INVALID_MTU);
+        cm_expect_nothing_sent(cm, 0);
+        cm_expect_state(cm, 0, ALB_CM_IDLE);
+    }
+}
+
 // Side 1 gets a request that names side 0's connected queue pair: it rejects it, and asks side 0 what is true of it.
 static void request_with_connected_queue_pair(struct cm_pair *cm, const struct alb_cm_message *req)
 {
@@ -574,6 +662,9 @@ int main(void)
         CM_TEST(dreq__stands_for_a_lost_ready_to_use),
         CM_TEST(req__that_nobody_can_take),
         CM_TEST(refusal__is_borne_for_a_while),
+        CM_TEST(req__with_too_long_packets_is_sent_again_for_shorter_ones),
+        CM_TEST(req__with_too_long_packets_whose_rejection_is_lost_and_comes_twice),
+        CM_TEST(rej__of_an_mtu_that_leads_nowhere),
         CM_TEST(req__with_a_connected_queue_pair_changes_nothing_if_the_peer_has_it),
         CM_TEST(req__with_a_connected_queue_pair_ends_the_connection_that_the_peer_has_lost),
         CM_TEST(req__with_the_number_of_a_rejected_one_is_new),

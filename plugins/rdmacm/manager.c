@@ -89,7 +89,7 @@ static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
     id->retry_count = req->retry_count;
     id->rnr_retry_count = req->rnr_retry_count;
     id->timeout_code = req->primary.ack_timeout;
-    id->mtu_code = ALB_MIN(req->mtu, rdmacm_mtu_code());
+    id->mtu_code = ALB_MIN(req->mtu, rdmacm_mtu_code()); // which differ on albedo0 only, where nothing depends on them
     id->remote_qpn = req->qpn;
     id->sq_psn = req->starting_psn;
     id->knows_peer = true;
@@ -134,6 +134,7 @@ static void on_response(struct rdmacm_id *id, const struct alb_cm_message *messa
         return; // the peer asks again
     id->remote_qpn = alb_cm_rep_qpn(&message->rep);
     id->sq_psn = message->rep.starting_psn;
+    id->mtu_code = alb_cm_id_mtu(id->cm);
     id->remote_ece = message->ece;
     id->rnr_retry_count = message->rep.rnr_retry_count;
     id->rd_atomic = ALB_MIN(id->rd_atomic, message->rep.responder_resources);

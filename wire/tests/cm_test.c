@@ -155,6 +155,18 @@ static void reject__as_table_12_6_7(void **state)
     assert_int_equal(alb_cm_private_bytes(ALB_CM_REJ), 148);
 }
 
+static void reject__says_which_mtu(void **state)
+{
+    uint8_t bytes[ALB_MAD_BYTES];
+    struct alb_cm_message message = sample(ALB_CM_REJ);
+    message.rej = (struct alb_cm_rej){.reason = ALB_CM_REJ_INVALID_MTU};
+    assert_int_equal(alb_cm_rej_mtu(&message.rej), 0);
+    alb_cm_rej_set_mtu(&message.rej, 3);
+    assert_int_equal(alb_cm_rej_mtu(&message.rej), 3);
+    expect_round_trip(&message, bytes);
+    expect_bytes(bytes, 8, "\0\x02\0\x1a\x30\0", 6);
+}
+
 static void mra__as_table_12_6_6(void **state)
 {
     uint8_t bytes[ALB_MAD_BYTES];
@@ -344,6 +356,7 @@ int main(void)
         cmocka_unit_test(capture__request_says_who_wants_what),
         cmocka_unit_test(capture__reply_and_disconnect),
         cmocka_unit_test(reject__as_table_12_6_7),
+        cmocka_unit_test(reject__says_which_mtu),
         cmocka_unit_test(mra__as_table_12_6_6),
         cmocka_unit_test(sidr__as_tables_12_11),
         cmocka_unit_test(alternate_path__only_its_refusal_is_sent),
