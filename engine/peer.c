@@ -64,6 +64,7 @@ struct alb_peer *alb_peer_get(struct alb_engine *engine, const struct alb_endpoi
     peer->endpoint = *endpoint;
     peer->refs = 1;
     peer->inflight_bytes = 0;
+    peer->heard = 0;
     alb_list_init(&peer->waiting);
     engine->congestion->init(&peer->congestion, &engine->config);
     alb_list_push_back(bucket, &peer->link);

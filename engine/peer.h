@@ -18,6 +18,7 @@ struct alb_peer {
     uint64_t inflight_bytes;
     uint64_t unasked_bytes; // of them: nobody has asked for their acknowledgement yet
     uint32_t unasked_qps;   // queue pairs that sent them
+    alb_time heard;         // when something last came from it
     struct alb_congestion congestion;
     struct alb_list waiting; // sources that the window holds back
     struct alb_list link;    // in its bucket

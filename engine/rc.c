@@ -202,13 +202,14 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
     }
     if (mask & ALB_QP_SQ_PSN)
         rc->una = rc->next = rc->high = qp->attr.sq_psn;
-    if (mask & ALB_QP_TIMEOUT && rc->una != rc->next)
+    if (mask & ALB_QP_TIMEOUT && (rc->una != rc->next || rc->is_held))
         alb_rc_watch(rc);
     else if (mask & ALB_QP_TIMEOUT) // the next packet arms it, by the new one
         alb_wheel_disarm(&qp->engine->wheel, &rc->ack_timer.timer);
     if (mask & ALB_QP_RETRY_CNT) {
         rc->retries_left = qp->attr.retry_cnt;
-        rc->timeouts = 0;
+        rc->timeouts = rc->held_timeouts = 0;
+        rc->exceeds_window = false;
     }
     if (mask & ALB_QP_RNR_RETRY)
         rc->rnr_retries_left = qp->attr.rnr_retry;
@@ -307,6 +308,7 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
     enum alb_drop drop = alb_rc_check_peer(qp, packet->datagram);
     if (drop != ALB_DROP_NONE)
         return drop;
+    qp->peer->heard = now;
     if (is_cnp) {
         alb_rc_on_cnp(rc, now);
         return ALB_DROP_NONE;

@@ -64,9 +64,12 @@ struct alb_rc {
     struct alb_loss_sender loss_sender;
     uint8_t retries_left;
     uint8_t rnr_retries_left;
-    uint8_t timeouts; // in a row
+    uint8_t timeouts;      // in a row
+    uint8_t held_timeouts; // of them: while the window held it back
+    bool is_held;          // nothing is in flight, and the window has no room for what would be
+    bool exceeds_window;   // by a packet, as long as the peer is silent
     bool is_waiting_rnr;
-    alb_time heard; // when something was last acknowledged, or the oldest packet in flight left
+    alb_time heard; // when something was last acknowledged, the oldest packet in flight left, or it was held back
     struct alb_deadline ack_timer;
     struct alb_deadline rnr_timer;
 
@@ -132,6 +135,8 @@ void alb_rc_trim_unasked(struct alb_rc *rc);
 enum alb_drop alb_rc_on_response(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
 // PSNs before end are acknowledged.
 void alb_rc_acknowledge(struct alb_rc *rc, alb_psn end, alb_time now);
+// If the peer has been heard since rc->heard it was not silent: true, and what was held against it is forgotten.
+bool alb_rc_forgive_if_heard(struct alb_rc *rc);
 // Arms the timer of acknowledgements for the time at which silence will have lasted too long.
 void alb_rc_watch(struct alb_rc *rc);
 // The timers of silence, and of an RNR NAK.

@@ -76,10 +76,29 @@ static void forget_requested(struct alb_rc *rc)
     rc->requested_again = ALB_MIN(rc->requested_again, rc->requested_count);
 }
 
+// What the peer's silence has cost while nothing of ours was under way to it is given back.
+static void forgive_held(struct alb_rc *rc)
+{
+    rc->timeouts -= rc->held_timeouts;
+    rc->retries_left += rc->held_timeouts;
+    rc->held_timeouts = 0;
+    rc->exceeds_window = false;
+}
+
+bool alb_rc_forgive_if_heard(struct alb_rc *rc)
+{
+    if (rc->qp->peer->heard <= rc->heard)
+        return false;
+    forgive_held(rc);
+    return true;
+}
+
 // The peer is there: what is missing now is a packet.
 static void hear(struct alb_rc *rc, alb_time now)
 {
     rc->heard = now;
+    rc->is_held = false;
+    forgive_held(rc);
     if (rc->timeouts == 0)
         return;
     rc->timeouts = 0;
@@ -144,6 +163,8 @@ static void recover(struct alb_rc *rc, enum alb_loss_cause cause, const char *re
     int32_t from = qp->engine->loss->on_loss(&rc->loss_sender, cause);
     if (from < 0)
         return;
+    if (cause != ALB_LOSS_TIMEOUT)
+        hear(rc, now);
     if (rc->retries_left == 0) {
         alb_qp_count(qp, ALB_STAT_retry_exceeded_err, 1);
         fail(rc, ALB_WC_RETRY_EXC_ERR, 0, qp->attr.retry_cnt, qp->attr.retry_cnt, reason, now);
@@ -153,8 +174,6 @@ static void recover(struct alb_rc *rc, enum alb_loss_cause cause, const char *re
     if (cause == ALB_LOSS_TIMEOUT) {
         rc->timeouts++;
         rc->heard = now;
-    } else {
-        hear(rc, now);
     }
     alb_congestion_on_loss(qp->engine->congestion, &qp->peer->congestion, rc->inflight_bytes, rc->inflight_bytes, cause,
                            now);
@@ -179,19 +198,48 @@ void alb_rc_watch(struct alb_rc *rc)
     alb_wheel_arm(&qp->engine->wheel, &rc->ack_timer.timer, at);
 }
 
-void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now)
+// The window held it back, and for a whole timeout nothing has come from the peer, whoever asked: what it would have
+// sent would not have been answered either. So its retries are spent like those of the others, and it does not take the
+// longer to notice that a peer is gone, the more queue pairs that one has. But the others may wait longer for their
+// timeouts than it does: half of its retries are packets, whether the window has room or not.
+static void hold_out(struct alb_rc *rc, alb_time now)
 {
-    struct alb_rc *rc = ALB_CONTAINER_OF(deadline, struct alb_rc, ack_timer);
     struct alb_qp *qp = rc->qp;
-    if (rc->is_waiting_rnr || rc->una == rc->next)
-        return; // nothing is under way (it may wait for the window); the next packet arms the timer again
-    alb_rc_watch(rc);
-    if (!alb_timer_is_armed(&deadline->timer) || deadline->timer.at > now)
-        return; // something was received meanwhile, or there is no timeout
+    rc->heard = now;
+    if (rc->retries_left > qp->attr.retry_cnt / 2) {
+        rc->retries_left--;
+        rc->timeouts++;
+        rc->held_timeouts++;
+        return;
+    }
+    rc->exceeds_window = true;
+    alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
+}
+
+static void lose_patience(struct alb_rc *rc, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
     alb_trace_add(qp->engine, ALB_TRACE_timeout, qp->number, rc->una, (uint64_t)(qp->attr.retry_cnt - rc->retries_left),
                   qp->attr.retry_cnt, now);
     alb_qp_count(qp, ALB_STAT_local_ack_timeout_err, 1);
     recover(rc, ALB_LOSS_TIMEOUT, "no acknowledgement", now);
+}
+
+void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_rc *rc = ALB_CONTAINER_OF(deadline, struct alb_rc, ack_timer);
+    struct alb_qp *qp = rc->qp;
+    if (rc->is_waiting_rnr || (rc->una == rc->next && !rc->is_held))
+        return; // nothing is under way; the next packet arms the timer again
+    if (alb_rc_forgive_if_heard(rc) && rc->is_held)
+        rc->heard = qp->peer->heard;
+    alb_rc_watch(rc);
+    if (!alb_timer_is_armed(&deadline->timer) || deadline->timer.at > now)
+        return; // something was received meanwhile, or there is no timeout
+    if (rc->is_held)
+        hold_out(rc, now);
+    else
+        lose_patience(rc, now);
     if (alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_rc_watch(rc);
 }
@@ -222,6 +270,7 @@ static void wait_rnr(struct alb_rc *rc, uint8_t syndrome, alb_time now)
     }
     rc->is_waiting_rnr = true;
     // The peer is there, and how long to wait for it is what rnr_retry says.
+    forgive_held(rc);
     rc->timeouts = 0;
     rc->retries_left = qp->attr.retry_cnt;
     alb_rc_go_back(rc, rc->una, ALB_LOSS_RNR, now);

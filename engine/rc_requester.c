@@ -104,14 +104,34 @@ static struct alb_send_wqe *current(struct alb_rc *rc, alb_time now)
 
 // ---- whether it may leave -------------------------------------------------------------------------------------------
 
+// Its time runs all the same: the peer may be gone.
+static void note_held(struct alb_rc *rc, alb_time now)
+{
+    if (rc->inflight_bytes > 0)
+        return;
+    if (!rc->is_held)
+        rc->heard = now;
+    rc->is_held = true;
+    if (!alb_timer_is_armed(&rc->ack_timer.timer))
+        alb_rc_watch(rc);
+}
+
 // Those that share a window may have filled it with packets that nobody asks for, in particular one that has just
-// shrunk: then one of them goes on, and asks with the packet that it sends.
-static bool is_permitted(struct alb_rc *rc, uint32_t cost_bytes)
+// shrunk: then one of them goes on, and asks with the packet that it sends. Or the peer has long been silent.
+static bool may_exceed_window(const struct alb_rc *rc)
+{
+    const struct alb_peer *peer = rc->qp->peer;
+    return (rc->unasked_bytes > 0 && alb_peer_is_unasked(peer)) ||
+           (rc->exceeds_window && rc->inflight_bytes == 0 && peer->heard <= rc->heard);
+}
+
+static bool is_permitted(struct alb_rc *rc, uint32_t cost_bytes, alb_time now)
 {
     struct alb_qp *qp = rc->qp;
-    if (alb_peer_permits(qp->peer, cost_bytes) || (rc->unasked_bytes > 0 && alb_peer_is_unasked(qp->peer)))
+    if (alb_peer_permits(qp->peer, cost_bytes) || may_exceed_window(rc))
         return true;
     alb_peer_wait(qp->peer, &qp->source);
+    note_held(rc, now);
     rc->window_limited = true;
     alb_qp_count(qp, ALB_STAT_window_stalls, 1);
     return false;
@@ -136,8 +156,11 @@ static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_
                   now);
     if (is_again)
         alb_qp_count(qp, ALB_STAT_retransmitted_pkts, 1);
+    if (rc->is_held && rc->held_timeouts > 0 && alb_rc_forgive_if_heard(rc))
+        alb_wheel_disarm(&qp->engine->wheel, &rc->ack_timer.timer);
     if (rc->inflight_bytes == 0)
         rc->heard = now;
+    rc->is_held = false;
     rc->inflight_bytes += cost_bytes;
     alb_peer_charge(qp->peer, cost_bytes);
     rc->next = alb_psn_add(rc->next, (int32_t)packets);
@@ -232,7 +255,7 @@ static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *w
     uint32_t k = (uint32_t)alb_psn_diff(rc->next, wqe->first_psn);
     uint32_t bytes = alb_segmenter_bytes(wqe->length, mtu, k, 1);
     uint32_t cost = bytes + ALB_RC_PACKET_OVERHEAD;
-    if (!is_permitted(rc, cost))
+    if (!is_permitted(rc, cost, now))
         return ALB_BUILD_IDLE;
     if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
         return ALB_BUILD_FULL;
@@ -320,7 +343,7 @@ static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *w
     // The window may have shrunk below a piece that can't be cut any more, and others may take each packet's room that
     // is freed: room for a packet is then enough.
     bool is_modest = rc->requested_again > 0 || rc->read_has_waited;
-    rc->read_has_waited = !is_permitted(rc, is_modest ? alb_rc_cost_bytes(rc, wqe, k, 1) : cost);
+    rc->read_has_waited = !is_permitted(rc, is_modest ? alb_rc_cost_bytes(rc, wqe, k, 1) : cost, now);
     if (rc->read_has_waited)
         return ALB_BUILD_IDLE;
     if (!alb_tx_has_room(builder, 0))
@@ -380,7 +403,7 @@ static enum alb_build_result send_atomic(struct alb_rc *rc, struct alb_send_wqe 
     struct alb_qp *qp = rc->qp;
     uint32_t bytes = wqe->opcode == ALB_WR_ATOMIC_WRITE ? wqe->length : 0;
     uint32_t cost = alb_rc_cost_bytes(rc, wqe, 0, 1);
-    if (!may_request_answer(rc) || !is_permitted(rc, cost))
+    if (!may_request_answer(rc) || !is_permitted(rc, cost, now))
         return ALB_BUILD_IDLE;
     if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
         return ALB_BUILD_FULL;
@@ -459,6 +482,7 @@ void alb_rc_go_back(struct alb_rc *rc, alb_psn psn, enum alb_loss_cause cause, a
     alb_assert(psn == rc->una); // go-back-N: all that is unacknowledged goes again
     take_out_of_flight(rc);
     rc->next = psn;
+    rc->is_held = false;
     rc->requested_again = rc->requested_count;
     rc->cursor = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
     alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
@@ -479,7 +503,7 @@ void alb_rc_requester_stop(struct alb_rc *rc)
     take_out_of_flight(rc);
     alb_wheel_disarm(wheel, &rc->ack_timer.timer);
     alb_wheel_disarm(wheel, &rc->rnr_timer.timer);
-    rc->is_waiting_rnr = false;
+    rc->is_waiting_rnr = rc->is_held = false;
     rc->requested_count = rc->requested_again = 0;
     rc->una = rc->next = rc->high;
     rc->started = rc->cursor = atomic_load_explicit(&rc->qp->sq.tail, memory_order_relaxed);

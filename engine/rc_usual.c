@@ -125,6 +125,7 @@ bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb
     if (qp->type != ALB_QPT_RC || !can_receive || !qp->is_established ||
         alb_rc_check_peer(qp, datagram) != ALB_DROP_NONE)
         return false;
+    qp->peer->heard = now;
     const struct usual packet = {
         .datagram = datagram,
         .bytes = datagram->bytes,
