@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/capture.h"
 
+#include "sim/file.h"
 #include "sim/packet_gaps.h"
 #include "wire/pcap.h"
 
@@ -13,7 +14,7 @@ enum {
 int alb_sim_capture_open(struct alb_sim_capture *capture, const char *path)
 {
     uint8_t header[ALB_PCAP_FILE_HEADER_BYTES];
-    capture->file = fopen(path, "wb");
+    capture->file = alb_sim_file_open(path);
     if (!capture->file)
         return errno;
     alb_pcap_file_header(header);
@@ -23,9 +24,7 @@ int alb_sim_capture_open(struct alb_sim_capture *capture, const char *path)
 
 int alb_sim_capture_close(struct alb_sim_capture *capture)
 {
-    int error = ferror(capture->file) ? EIO : 0;
-    if (fclose(capture->file) != 0)
-        error = errno;
+    int error = fclose(capture->file) == 0 ? 0 : errno;
     capture->file = NULL;
     return error;
 }

@@ -2,6 +2,7 @@
 // One search: phases of random work over a bad network, each followed by a good one in which everything must end.
 #include "sim/search.h"
 
+#include "sim/file.h"
 #include "sim/search_world.h"
 
 #include <errno.h>
@@ -271,7 +272,7 @@ bool alb_search_run(uint64_t seed, const struct alb_search_options *options, str
 {
     struct alb_search *search = calloc(1, sizeof(*search));
     struct alb_sim_capture pcap;
-    FILE *lines = options->trace ? fopen(options->trace, "w") : NULL;
+    FILE *lines = options->trace ? alb_sim_file_open(options->trace) : NULL;
     int unwritten = 0;
     alb_assert(search);
     *result = (struct alb_search_result){0};

@@ -3,6 +3,8 @@
 // a good one, in which everything must end.
 #include "sim/search_txn.h"
 
+#include "sim/file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,7 +344,7 @@ bool alb_search_txn_run(uint64_t seed, const struct alb_search_options *options,
     struct alb_search_txn *search = calloc(1, sizeof(*search));
     struct alb_search_result base_result = {0};
     struct alb_sim_capture pcap;
-    FILE *lines = options->trace ? fopen(options->trace, "w") : NULL;
+    FILE *lines = options->trace ? alb_sim_file_open(options->trace) : NULL;
     int unwritten = 0;
     alb_assert(search);
     *result = (struct alb_search_txn_result){0};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tools/sim_output.h"
 
+#include "sim/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -50,19 +52,18 @@ int sim_output_open(struct sim_output *output, const char *path)
         fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         return errno;
-    output->file = fdopen(fd, "w");
-    if (output->file && output->is_new)
+    output->fd = fd;
+    output->file = alb_sim_file_of(fd);
+    if (!output->file)
+        return errno;
+    if (output->is_new)
         remove_when_interrupted(path);
-    if (output->file)
-        return 0;
-    int error = errno;
-    close(fd);
-    return error;
+    return 0;
 }
 
 FILE *sim_output_begin(struct sim_output *output)
 {
-    if (!output->has_begun && ftruncate(fileno(output->file), 0) != 0)
+    if (!output->has_begun && ftruncate(output->fd, 0) != 0)
         errno = 0; // a terminal, a pipe or /dev/null: nothing to empty
     output->has_begun = true;
     replace(output->path, NULL);
@@ -71,9 +72,7 @@ FILE *sim_output_begin(struct sim_output *output)
 
 int sim_output_close(struct sim_output *output)
 {
-    int error = ferror(output->file) ? EIO : 0;
-    if (fclose(output->file) != 0)
-        error = errno;
+    int error = fclose(output->file) == 0 ? 0 : errno;
     if (output->is_new && !output->has_begun)
         unlink(output->path);
     replace(output->path, NULL);

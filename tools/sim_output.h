@@ -9,6 +9,7 @@
 
 struct sim_output {
     FILE *file; // NULL: none
+    int fd;     // that it writes to
     const char *path;
     bool is_new;    // it was not there before
     bool has_begun; // what was there is gone
@@ -18,5 +19,5 @@ struct sim_output {
 int sim_output_open(struct sim_output *output, const char *path);
 // The stream to write to, of an empty file when it is called first.
 FILE *sim_output_begin(struct sim_output *output);
-// A file that was made and never begun is removed. Returns the error of writing it, if there was one.
+// A file that was made and never begun is removed. Returns the first error of writing it, if there was one.
 int sim_output_close(struct sim_output *output);

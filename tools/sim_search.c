@@ -6,6 +6,7 @@
 #include "tools/sim_shrink.h"
 
 #include "sim/draw.h"
+#include "sim/file.h"
 #include "sim/last_words.h"
 
 #include <errno.h>
@@ -37,10 +38,7 @@ static bool names(const struct alb_document *document, const char *file)
 // COMMAND_OK, or a status after a line on stderr.
 static int end_file(FILE *file, const char *name)
 {
-    bool had_failed = ferror(file) != 0;
-    if (fclose(file) == 0 && !had_failed)
-        return COMMAND_OK;
-    return command_error(COMMAND_FAILED, "sim", "%s: %s", name, strerror(had_failed ? EIO : errno));
+    return fclose(file) == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, "sim", "%s: %s", name, strerror(errno));
 }
 
 // In the working directory. COMMAND_OK, or a status after a line on stderr.
@@ -48,7 +46,7 @@ static int write_case(const struct sim_case *of, uint64_t seed, const char *why)
 {
     char name[64];
     snprintf(name, sizeof(name), "search-%" PRIu64, seed);
-    FILE *file = fopen(name, "w");
+    FILE *file = alb_sim_file_open(name);
     if (!file)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", name, strerror(errno));
     write_document(&of->document, seed, why, file);
@@ -57,7 +55,7 @@ static int write_case(const struct sim_case *of, uint64_t seed, const char *why)
         const struct alb_scenario_data *data = &of->data[i];
         if (!names(&of->document, data->name))
             continue;
-        file = fopen(data->name, "w");
+        file = alb_sim_file_open(data->name);
         if (!file)
             return command_error(COMMAND_FAILED, "sim", "%s: %s", data->name, strerror(errno));
         fputs(data->text, file);

@@ -4,6 +4,8 @@
 #include "tools/command.h"
 #include "tools/sim.h"
 
+#include "sim/file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +15,7 @@ static int open_files(struct sim_watch *watch, const struct sim_options *options
     int error = options->pcap ? alb_sim_capture_open(&watch->capture, options->pcap) : 0;
     if (error)
         return command_error(COMMAND_FAILED, "sim", "--pcap: %s: %s", options->pcap, strerror(error));
-    watch->trace = options->trace ? fopen(options->trace, "w") : NULL;
+    watch->trace = options->trace ? alb_sim_file_open(options->trace) : NULL;
     if (watch->trace || !options->trace)
         return COMMAND_OK;
     error = errno;
@@ -39,8 +41,7 @@ int sim_watch_open(struct sim_watch *watch, const struct sim_options *options, s
 int sim_watch_close(struct sim_watch *watch, const struct sim_options *options)
 {
     int capture = watch->capture.file ? alb_sim_capture_close(&watch->capture) : 0;
-    bool is_short = watch->trace && ferror(watch->trace);
-    int trace = watch->trace && fclose(watch->trace) != 0 ? errno : is_short ? EIO : 0;
+    int trace = watch->trace && fclose(watch->trace) != 0 ? errno : 0;
     if (capture)
         return command_error(COMMAND_FAILED, "sim", "--pcap: %s: %s", options->pcap, strerror(capture));
     if (trace)
