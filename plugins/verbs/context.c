@@ -5,8 +5,8 @@
 #include "device/cancel.h"
 #include "plugins/verbs/proposal.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 uint32_t alb_door_remember(struct alb_door_context *context, enum alb_door_kind kind, struct alb_list *link)
@@ -75,10 +75,10 @@ void alb_door_unlock_with(struct alb_door_context *context, const struct alb_doo
     alb_device_unlock(context->device);
 }
 
-// Programs pass the descriptor on or duplicate it; there is no kernel device behind it.
+// Programs pass the descriptor on or duplicate it; there is no kernel device behind it, nor a file that may be missing.
 static int open_command_fd(void)
 {
-    return open("/dev/null", O_RDWR | O_CLOEXEC);
+    return eventfd(0, EFD_CLOEXEC);
 }
 
 static void fill_tables(struct alb_door_context *context)

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.h"
 
+#include "base/tests/child.h"
+#include "device/tests/user_namespace.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+enum { NO_NAMESPACE = 77 };
 
 static struct ibv_context *open_first(void)
 {
@@ -109,6 +115,30 @@ static void open_device__tables(void **state)
     assert_int_equal(ibv_close_device(context), 0);
 }
 
+static void open_in_an_empty_root(void *argument)
+{
+    if (!user_namespace_enter(0) || chroot(argument) != 0 || chdir("/") != 0)
+        _exit(NO_NAMESPACE);
+    struct ibv_context *context = open_first();
+    int error = ibv_close_device(context);
+    if (error)
+        abort();
+}
+
+// Not even /dev/null, /proc and the host directory are there.
+static void open_device__without_files(void **state)
+{
+    char root[] = "/tmp/albedo-root-XXXXXX", said[4096];
+    assert_non_null(mkdtemp(root));
+    int status = child_run(open_in_an_empty_root, root, said, sizeof(said));
+    assert_int_equal(rmdir(root), 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_NAMESPACE)
+        skip();
+    if (status != 0)
+        print_message("%s", said);
+    assert_int_equal(status, 0);
+}
+
 static void open_device__twice(void **state)
 {
     struct ibv_context *a = open_first(), *b = open_first();
@@ -179,15 +209,11 @@ static void close_device__between_start_poll_and_end_poll(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(get_device_list__all),
-        cmocka_unit_test(get_device_list__those_chosen),
-        cmocka_unit_test(open_device__each),
-        cmocka_unit_test(get_device_guid__stable_and_local),
-        cmocka_unit_test(open_device__tables),
-        cmocka_unit_test(open_device__twice),
-        cmocka_unit_test(open_device__nonsense),
-        cmocka_unit_test(close_device__leftovers),
-        cmocka_unit_test(close_device__between_start_poll_and_end_poll),
+        cmocka_unit_test(get_device_list__all),       cmocka_unit_test(get_device_list__those_chosen),
+        cmocka_unit_test(open_device__each),          cmocka_unit_test(get_device_guid__stable_and_local),
+        cmocka_unit_test(open_device__tables),        cmocka_unit_test(open_device__twice),
+        cmocka_unit_test(open_device__without_files), cmocka_unit_test(open_device__nonsense),
+        cmocka_unit_test(close_device__leftovers),    cmocka_unit_test(close_device__between_start_poll_and_end_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
