@@ -51,9 +51,9 @@ struct alb_device_options {
 
 // Options from the environment, which `albedo run` sets: ALBEDO_NET (addresses or interface names, comma-separated;
 // unset: 127.0.0.1 and, where it exists, ::1), ALBEDO_FAULTS, ALBEDO_SEED, ALBEDO_PCAP, ALBEDO_TRACE, ALBEDO_STATS,
-// ALBEDO_PATHS, ALBEDO_LOSS, ALBEDO_CONGESTION, ALBEDO_PATH, ALBEDO_CREDIT, ALBEDO_COMPLETIONS. On EINVAL error says
-// what is wrong and what would be right, if error_size is ALB_DEVICE_ERROR_MAX. Other errors (EMFILE, ENOMEM, ...) are
-// the host's; some leave error as it was.
+// ALBEDO_PATHS, ALBEDO_LOSS, ALBEDO_CONGESTION, ALBEDO_PATH, ALBEDO_CREDIT, ALBEDO_COMPLETIONS. ALBEDO_DIRECTORY is no
+// option, but checked with them. On EINVAL error says what is wrong and what would be right, if error_size is
+// ALB_DEVICE_ERROR_MAX. Other errors (EMFILE, ENOMEM, ...) are the host's; some leave error as it was.
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size);
 
 // enum alb_level of ALBEDO_COMPLETIONS; unset or empty: delivered. Errors as above.

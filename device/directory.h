@@ -15,6 +15,10 @@
 #define ALB_DIRECTORY_NAME_MAX   100 // of a file, with the slash before it
 #define ALB_DIRECTORY_FOLDER_MAX (PATH_MAX - ALB_DIRECTORY_NAME_MAX)
 
+// Whether ALBEDO_DIRECTORY says where it may be: below an absolute path, since processes work in different folders, and
+// go to others. 0, or EINVAL with what is wrong.
+int alb_directory_check(char *error, size_t error_size);
+
 // ---- for the process that is listed ---------------------------------------------------------------------------------
 
 struct alb_directory_entry {

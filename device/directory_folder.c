@@ -48,15 +48,30 @@ static bool is_others(const char *path, uint32_t uid)
     return lstat(path, &status) == 0 && status.st_uid != uid;
 }
 
+// For tests, and for containers without /dev/shm. NULL: it is not set.
+static const char *chosen_base(void)
+{
+    const char *base = getenv("ALBEDO_DIRECTORY");
+    return base && *base ? base : NULL;
+}
+
+int alb_directory_check(char *error, size_t error_size)
+{
+    const char *base = chosen_base();
+    if (!base || *base == '/')
+        return 0;
+    snprintf(error, error_size, "ALBEDO_DIRECTORY: \"%.200s\" is no absolute path", base);
+    return EINVAL;
+}
+
 // namespace 0: the plain name.
 static int write_path(char path[ALB_DIRECTORY_FOLDER_MAX], uint32_t uid, uint64_t namespace)
 {
-    const char *base = getenv("ALBEDO_DIRECTORY"); // for tests, and for containers without /dev/shm
+    const char *base = chosen_base();
     char suffix[24] = "";
     if (namespace != 0)
         snprintf(suffix, sizeof(suffix), "-%" PRIu64, namespace);
-    int length =
-        snprintf(path, ALB_DIRECTORY_FOLDER_MAX, "%s/albedo-%u%s", base && *base ? base : "/dev/shm", uid, suffix);
+    int length = snprintf(path, ALB_DIRECTORY_FOLDER_MAX, "%s/albedo-%u%s", base ? base : "/dev/shm", uid, suffix);
     return length < ALB_DIRECTORY_FOLDER_MAX ? 0 : ENAMETOOLONG;
 }
 

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "device/address.h"
 #include "device/device.h"
+#include "device/directory.h"
 #include "engine/transaction.h"
 
 #include <errno.h>
@@ -315,6 +316,8 @@ int alb_device_options_from_environment(struct alb_device_options *options, char
         result = parse_policies(parsed, error, error_size);
     if (!result)
         result = alb_device_level_from_environment(&parsed->completions, error, error_size);
+    if (!result)
+        result = alb_directory_check(error, error_size);
     if (!result)
         *options = *parsed;
     free(parsed);

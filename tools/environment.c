@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "device/address.h"
 #include "device/device.h"
+#include "device/directory.h"
 #include "tools/command.h"
 
 #include <errno.h>
@@ -83,13 +84,11 @@ static int check_addresses(const char *command, const struct alb_device_options 
     return COMMAND_OK;
 }
 
-// Devices find each other below it, and their programs may be in different folders, or go to others.
 int environment_check_directory(const char *command)
 {
-    const char *directory = getenv("ALBEDO_DIRECTORY");
-    if (!directory || !*directory || *directory == '/')
-        return COMMAND_OK;
-    return command_error(COMMAND_USAGE, command, "ALBEDO_DIRECTORY: \"%s\" is no absolute path", directory);
+    char error[ALB_DEVICE_ERROR_MAX];
+    return alb_directory_check(error, sizeof(error)) == 0 ? COMMAND_OK
+                                                          : command_error(COMMAND_USAGE, command, "%s", error);
 }
 
 int environment_check(const char *command)
@@ -106,6 +105,5 @@ int environment_check(const char *command)
     if (alb_device_selection_from_environment(&selection, error, sizeof(error)) != 0 ||
         alb_device_options_from_environment(&options, error, sizeof(error)) != 0)
         return complain(command, error);
-    int status = environment_check_directory(command);
-    return status == COMMAND_OK ? check_addresses(command, &options) : status;
+    return check_addresses(command, &options);
 }

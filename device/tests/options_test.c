@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static const char *const variables[] = {"ALBEDO_NET",        "ALBEDO_FAULTS", "ALBEDO_SEED",  "ALBEDO_PCAP",
-                                        "ALBEDO_TRACE",      "ALBEDO_STATS",  "ALBEDO_PATHS", "ALBEDO_LOSS",
-                                        "ALBEDO_CONGESTION", "ALBEDO_PATH",   "ALBEDO_CREDIT"};
+static const char *const variables[] = {"ALBEDO_NET",        "ALBEDO_FAULTS", "ALBEDO_SEED",   "ALBEDO_PCAP",
+                                        "ALBEDO_TRACE",      "ALBEDO_STATS",  "ALBEDO_PATHS",  "ALBEDO_LOSS",
+                                        "ALBEDO_CONGESTION", "ALBEDO_PATH",   "ALBEDO_CREDIT", "ALBEDO_DIRECTORY"};
 static struct alb_device_options options;
 static char error[ALB_DEVICE_ERROR_MAX];
 
@@ -241,6 +241,15 @@ static void options__errors_are_whole(void **state)
     assert_non_null(strstr(error, "there are roce0 and albedo0"));
 }
 
+// Processes in other folders would look for the device elsewhere.
+static void options__a_host_directory_by_an_absolute_path(void **state)
+{
+    assert_int_equal(parse("ALBEDO_DIRECTORY", "/nowhere"), 0);
+    assert_int_equal(parse("ALBEDO_DIRECTORY", ""), 0);
+    assert_int_equal(parse("ALBEDO_DIRECTORY", "here/it"), EINVAL);
+    assert_string_equal(error, "ALBEDO_DIRECTORY: \"here/it\" is no absolute path");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +266,7 @@ int main(void)
         cmocka_unit_test(options__path_max_beyond_descriptors),
         cmocka_unit_test(options__policies),
         cmocka_unit_test(options__policies_that_are_none),
+        cmocka_unit_test(options__a_host_directory_by_an_absolute_path),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }
