@@ -192,11 +192,11 @@ static bool wait_for_certainty(struct alb_store *store)
             alb_shown_path(store->journal.path, text));
     while (!stops && checkpoint(store) != 0) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += REPAIR_SECONDS;
         pthread_mutex_lock(&store->mutex);
         if (!store->stops)
-            pthread_cond_timedwait(&store->wanted, &store->mutex, &until);
+            pthread_cond_clockwait(&store->wanted, &store->mutex, CLOCK_MONOTONIC, &until);
         stops = store->stops;
         pthread_mutex_unlock(&store->mutex);
     }
