@@ -146,13 +146,18 @@ int files_link_wait(struct files_link *link, struct ibv_wc *wc, int timeout_ms)
     return got;
 }
 
-bool files_link_say(struct files_link *link, const struct files_message *message)
+bool files_link_reach(struct files_link *link)
 {
     struct ibv_wc wc;
     while (link->is_saying)
         if (files_link_wait(link, &wc, 100) < 0)
             return false;
-    return !link->is_lost && post_words(link, message);
+    return !link->is_lost;
+}
+
+bool files_link_say(struct files_link *link, const struct files_message *message)
+{
+    return files_link_reach(link) && post_words(link, message);
 }
 
 bool files_link_hear(struct files_link *link, struct files_message *message)

@@ -70,6 +70,8 @@ alb_time files_link_now(void);
 
 // False: the connection is lost.
 bool files_link_say(struct files_link *link, const struct files_message *message);
+// Waits until the peer has what was said. False: the connection is lost.
+bool files_link_reach(struct files_link *link);
 // Waits for a message. False: the connection is lost.
 bool files_link_hear(struct files_link *link, struct files_message *message);
 

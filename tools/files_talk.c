@@ -21,11 +21,9 @@ enum files_result files_refused(const struct files_link *link, const struct file
 void files_refuse(struct files_link *link, const char *why, bool may_pass)
 {
     struct files_message message = {.kind = FILES_REFUSED, .size = may_pass};
-    struct ibv_wc wc;
     snprintf(message.text, sizeof(message.text), "%s", why);
     files_link_say(link, &message);
-    while (link->is_saying && files_link_wait(link, &wc, 100) >= 0)
-        ;
+    files_link_reach(link);
 }
 
 static enum files_result lose(char why[FILES_WHY_MAX])
@@ -81,10 +79,8 @@ enum files_result files_receive_file(struct files_link *link, struct files_sink 
     message = (struct files_message){.kind = FILES_VERIFIED, .digest = *digest};
     files_link_part(link);
     // It has its name by now, whether the sender hears of it or not.
-    struct ibv_wc wc;
     files_link_say(link, &message);
-    while (link->is_saying && files_link_wait(link, &wc, 100) >= 0)
-        ;
+    files_link_reach(link);
     return FILES_OK;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // `albedo serve`: takes and gives files of a folder, a thread for each connection.
 #include "tools/files.h"
+#include "tools/files_claim.h"
 #include "tools/files_memory.h"
 #include "tools/files_part.h"
 #include "tools/files_path.h"
@@ -32,8 +33,8 @@ struct server {
     struct files_memory memories[FILES_MEMORIES_MAX];
     uint32_t memory_count;
     uint32_t session_limit;
+    struct files_claims claims;
     pthread_mutex_t mutex; // guards what follows
-    pthread_cond_t left;
     struct alb_list sessions;
     uint32_t session_count; // that have begun
     uint32_t waiting_count; // and that have not
@@ -46,7 +47,7 @@ struct session {
     struct files_link link_to;
     bool has_begun;
     _Atomic bool gives_way;
-    char path[FILES_TEXT_MAX]; // that it writes to, or memory's that it reads from; "": none
+    struct files_claim claim; // while it copies
 };
 
 static void report(const char *verb, const char *path, const struct alb_digest *digest, const char *why)
@@ -61,54 +62,6 @@ static void report(const char *verb, const char *path, const struct alb_digest *
     fflush(stdout);
 }
 
-// An earlier copy to the same path ends first, and so do those from memory: their client is gone, or gives way.
-static void take_path_locked(struct session *session, const char *path)
-{
-    struct server *server = session->server;
-    bool is_taken;
-    do {
-        is_taken = false;
-        ALB_LIST_FOR_EACH (&server->sessions, node) {
-            struct session *other = ALB_LIST_ENTRY(node, struct session, link);
-            if (other == session || strcmp(other->path, path) != 0)
-                continue;
-            is_taken = true;
-            atomic_store(&other->link_to.is_cancelled, true);
-        }
-        if (is_taken)
-            pthread_cond_wait(&server->left, &server->mutex);
-    } while (is_taken);
-    snprintf(session->path, sizeof(session->path), "%s", path);
-}
-
-static void take_path(struct session *session, const char *path)
-{
-    pthread_mutex_lock(&session->server->mutex);
-    take_path_locked(session, path);
-    pthread_mutex_unlock(&session->server->mutex);
-}
-
-// Nobody reads it from here on until a copy to it is complete. True if nobody may have done so before.
-static bool take_to_write(struct session *session, struct files_memory *memory)
-{
-    pthread_mutex_lock(&session->server->mutex);
-    take_path_locked(session, memory->name);
-    bool was_partial = atomic_exchange(&memory->is_partial, true);
-    pthread_mutex_unlock(&session->server->mutex);
-    return was_partial;
-}
-
-// Along with others who read. False: what stands there is no one's copy.
-static bool take_to_read(struct session *session, const struct files_memory *memory)
-{
-    pthread_mutex_lock(&session->server->mutex);
-    bool is_whole = !atomic_load(&memory->is_partial);
-    if (is_whole)
-        snprintf(session->path, sizeof(session->path), "%s", memory->name);
-    pthread_mutex_unlock(&session->server->mutex);
-    return is_whole;
-}
-
 // The client is told before it finds that the memory which it sends to is gone: it would not know why, or try again and
 // end the other copy in its turn.
 static void give_way(struct session *session, char why[FILES_WHY_MAX])
@@ -121,12 +74,37 @@ static void give_way(struct session *session, char why[FILES_WHY_MAX])
     files_refuse(link, why, false);
 }
 
-static void drop_path(struct session *session)
+// False: it is not the session's to copy to, or not any more. Whoever ends others' copies is there to make its own: a
+// client that is gone may have asked long ago.
+static bool take_name(struct session *session, const char *name, char why[FILES_WHY_MAX])
 {
-    pthread_mutex_lock(&session->server->mutex);
-    session->path[0] = '\0';
-    pthread_cond_broadcast(&session->server->left);
-    pthread_mutex_unlock(&session->server->mutex);
+    const struct files_message ping = {.kind = FILES_PING};
+    struct files_claims *claims = &session->server->claims;
+    struct files_link *link = &session->link_to;
+    snprintf(why, FILES_WHY_MAX, "the connection was lost");
+    if (files_claims_has(claims, name) && !(files_link_say(link, &ping) && files_link_reach(link)))
+        return false;
+    if (files_claim_take(claims, &session->claim, name, &link->is_cancelled))
+        return true;
+    give_way(session, why);
+    return false;
+}
+
+// Along with others who read. False: what stands there is no one's copy.
+static bool take_to_read(struct session *session, const struct files_memory *memory)
+{
+    struct files_claims *claims = &session->server->claims;
+    if (!files_claim_share(claims, &session->claim, memory->name, &session->link_to.is_cancelled))
+        return false;
+    bool is_whole = !atomic_load(&memory->is_partial); // and stays so, since nobody copies to it now
+    if (!is_whole)
+        files_claim_drop(claims, &session->claim);
+    return is_whole;
+}
+
+static void drop_name(struct session *session)
+{
+    files_claim_drop(&session->server->claims, &session->claim);
 }
 
 static void refuse(struct session *session, const struct files_message *asked, const char *why)
@@ -155,7 +133,11 @@ static void take_file(struct session *session, const struct files_message *offer
         refuse_by(session, offer, errno);
         return;
     }
-    take_path(session, offer->text);
+    if (!take_name(session, offer->text, why)) {
+        close(folder);
+        report(NULL, offer->text, NULL, why);
+        return;
+    }
     bool is_good = files_part_open(&part, session->link_to.pd, folder, name, offer, session->server->makes_safe, why);
     if (!is_good)
         files_refuse(&session->link_to, why, part.may_pass);
@@ -164,7 +146,7 @@ static void take_file(struct session *session, const struct files_message *offer
         give_way(session, why);
     part.sink.close(&part.sink);
     close(folder);
-    drop_path(session);
+    drop_name(session);
     report("got", offer->text, &digest, is_good ? NULL : why);
 }
 
@@ -185,7 +167,11 @@ static void take_memory(struct session *session, struct files_memory *memory, co
         refuse(session, offer, why);
         return;
     }
-    bool was_partial = take_to_write(session, memory);
+    if (!take_name(session, memory->name, why)) {
+        report(NULL, offer->text, NULL, why);
+        return;
+    }
+    bool was_partial = atomic_exchange(&memory->is_partial, true); // until a copy to it is complete
     bool is_good = files_memory_open(&sink, memory, session->link_to.pd, offer, why);
     if (!is_good) {
         atomic_store(&memory->is_partial, was_partial); // nothing was written
@@ -195,7 +181,7 @@ static void take_memory(struct session *session, struct files_memory *memory, co
     if (!is_good)
         give_way(session, why);
     sink.sink.close(&sink.sink);
-    drop_path(session);
+    drop_name(session);
     report("got", offer->text, &digest, is_good ? NULL : why);
 }
 
@@ -275,7 +261,7 @@ static void give_memory(struct session *session, const struct files_memory *memo
         give(session, wish, memory->fd, &status);
     else
         refuse(session, wish, strerror(errno));
-    drop_path(session);
+    drop_name(session);
 }
 
 // ---- sessions -------------------------------------------------------------------------------------------------------
@@ -329,7 +315,6 @@ static void leave(struct session *session)
     alb_list_remove(&session->link);
     server->session_count -= session->has_begun;
     server->waiting_count -= !session->has_begun;
-    pthread_cond_broadcast(&server->left);
     pthread_mutex_unlock(&server->mutex);
     free(session);
 }
@@ -514,11 +499,10 @@ static void serve(struct server *server, struct rdma_event_channel *channel)
 
 int files_serve(const struct files_serve_options *options)
 {
-    struct server server = {.makes_safe = options->makes_safe,
-                            .session_limit = options->session_limit,
-                            .mutex = PTHREAD_MUTEX_INITIALIZER,
-                            .left = PTHREAD_COND_INITIALIZER};
+    struct server server = {
+        .makes_safe = options->makes_safe, .session_limit = options->session_limit, .mutex = PTHREAD_MUTEX_INITIALIZER};
     alb_list_init(&server.sessions);
+    files_claims_init(&server.claims);
     signal(SIGPIPE, SIG_IGN); // nobody need read what it says of copies
     int status = take_memories(&server, options);
     if (status)

@@ -130,11 +130,34 @@ static void files_link_hear__nothing_was_said(void **state)
     close_link();
 }
 
+static void files_link_reach__a_peer_that_is_there(void **state)
+{
+    struct files_link link;
+    char byte;
+    open_link(&link);
+    assert_int_equal(read(peer.events[0], &byte, 1), 1); // no event
+    say(FILES_WR_SAY, IBV_WC_SUCCESS);
+    assert_true(files_link_reach(&link));
+    close_link();
+}
+
+static void files_link_reach__a_peer_that_is_gone(void **state)
+{
+    struct files_link link;
+    open_link(&link);
+    say(FILES_WR_SAY, IBV_WC_RETRY_EXC_ERR);
+    assert_false(files_link_reach(&link));
+    assert_false(files_link_reach(&link));
+    close_link();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_link_hear__what_was_said_before_the_end),
         cmocka_unit_test(files_link_hear__nothing_was_said),
+        cmocka_unit_test(files_link_reach__a_peer_that_is_there),
+        cmocka_unit_test(files_link_reach__a_peer_that_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
