@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // `albedo serve`: takes and gives files of a folder, a thread for each connection.
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/files_claim.h"
 #include "tools/files_memory.h"
@@ -50,16 +51,29 @@ struct session {
     struct files_claim claim; // while it copies
 };
 
+// The record of what was copied. That it cannot be written is no reason to end copies.
+static void record(const char *verb, const char *line, const struct alb_digest *digest)
+{
+    static bool was_said;
+    char text[FILES_DIGEST_TEXT];
+    flockfile(stdout); // guards was_said, too
+    bool is_written = printf("%s  %s  %s\n", files_digest_format(digest, text), verb, line) >= 0;
+    if ((!is_written || fflush(stdout) != 0) && !was_said) {
+        fprintf(stderr, "albedo serve: cannot write to stdout: %s; copies go on\n", strerror(errno));
+        was_said = true;
+    }
+    funlockfile(stdout);
+}
+
 static void report(const char *verb, const char *path, const struct alb_digest *digest, const char *why)
 {
-    char text[FILES_DIGEST_TEXT], line[FILES_TEXT_MAX + FILES_WHY_MAX + 2];
+    char line[FILES_TEXT_MAX + FILES_WHY_MAX + 2];
     snprintf(line, sizeof(line), "%s%s%s", path[0] ? path : "\"\"", why ? ": " : "", why ? why : "");
     alb_text_disarm(line);
     if (why)
         fprintf(stderr, "albedo serve: %s\n", line);
     else
-        printf("%s  %s  %s\n", files_digest_format(digest, text), verb, line);
-    fflush(stdout);
+        record(verb, line, digest);
 }
 
 // The client is told before it finds that the memory which it sends to is gone: it would not know why, or try again and
@@ -520,7 +534,8 @@ int files_serve(const struct files_serve_options *options)
     if (listen_at_all(options->address, options->port, channel) != 0)
         return 1;
     printf("serving %s at port %s\n", options->folder, options->port);
-    fflush(stdout);
+    if (command_flush() != 0)
+        return COMMAND_FAILED; // main says why
     serve(&server, channel);
     return 1;
 }

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from files_memory import check_memory, check_memory_is_whole, check_memory_without_output  # noqa: E402
+from files_memory import check_memory, check_memory_is_whole, check_memory_without_stderr  # noqa: E402
 from files_together import check_two_servers, check_two_that_receive, check_two_to_one_name  # noqa: E402
 from files_world import SECONDS, World, digests, first_that_counts, part_exists, same, wait_for_first_chunk, wait_for_part, wait_until  # noqa: E402
 from harness import Count, Process, free_port  # noqa: E402
@@ -414,7 +414,7 @@ def main():
     check_no_room(world)
     check_full_disk(world)
     check_memory(world)
-    check_memory_without_output(world)
+    check_memory_without_stderr(world)
     check_memory_is_whole(world)
     check_faults(world)
     check_kills(world, arguments.rounds)

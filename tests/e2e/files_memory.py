@@ -23,16 +23,18 @@ def check_memory(world):
     world.result("put of too much", world.finish(put) == 1 and "less than the file" in put.output(), put.output().strip(), put)
 
 
-def check_memory_without_output(world):
-    """What a server whose stdout is closed says of copies comes into no file that it has open."""
-    source, port = world.source("quiet", 65536), free_port()
+def check_memory_without_stderr(world):
+    """What a server whose stderr is closed says of copies comes into no file that it has open."""
+    source, too_much, port = world.source("quiet", 65536), world.source("loud", 65537), free_port()
     back = os.path.join(world.here, "quiet.back")
-    server = Process(["sh", "-c", "exec \"$0\" \"$@\" >&-", world.program, "serve", "-p", str(port), "-m", "quiet=64K", world.served])
+    server = Process(["sh", "-c", "exec \"$0\" \"$@\" 2>&-", world.program, "serve", "-p", str(port), "-m", "quiet=64K", world.served])
     put = Process([world.program, "cp", "-p", str(port), source, world.remote("quiet")])
     ok = world.finish(put) == 0
+    put = Process([world.program, "cp", "-p", str(port), too_much, world.remote("quiet")])
+    ok = world.finish(put) == 1 and ok
     get = Process([world.program, "cp", "-p", str(port), world.remote("quiet"), back])
     ok = world.finish(get) == 0 and ok and same(source, back)
-    world.result("memory of a server whose stdout is closed", ok, get.output().strip(), put, get, server)
+    world.result("memory of a server whose stderr is closed", ok, get.output().strip(), put, get, server)
     server.end()
 
 

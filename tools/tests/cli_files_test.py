@@ -108,6 +108,27 @@ class Copy(unittest.TestCase):
             finally:
                 first.terminate()
 
+    def test_serve_that_cannot_write_its_record_does_not_begin(self):
+        for where, why in (("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")):
+            serve = "exec \"$0\" serve --address 127.88.0.5 --net 127.88.0.5 --port 18593 . >" + where
+            done = subprocess.run(["sh", "-c", serve, ALBEDO], stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (1, "albedo: cannot write to stdout: %s\n" % why))
+
+    def test_serve_whose_record_cannot_be_written_any_more_serves_on(self):
+        place = ["--net", "127.88.0.6", "--port", "18594"]
+        with tempfile.TemporaryDirectory() as folder, \
+                subprocess.Popen([ALBEDO, "serve", "--address", "127.88.0.6", *place, folder], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, universal_newlines=True) as serve:
+            try:
+                self.assertIn("serving", serve.stdout.readline())
+                serve.stdout.close()
+                for name in ("a", "b"):
+                    status, _, err = albedo("cp", *place, "README.md", "127.88.0.6:" + name)
+                    self.assertEqual(status, 0, err)
+            finally:
+                serve.terminate()
+            self.assertEqual(serve.stderr.read(), "albedo serve: cannot write to stdout: Broken pipe; copies go on\n")
+
 
 if __name__ == "__main__":
     unittest.main()
