@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -511,12 +512,20 @@ static void serve(struct server *server, struct rdma_event_channel *channel)
     fprintf(stderr, "albedo serve: %s\n", strerror(errno));
 }
 
+// What copies had goes back to the system. Once memory of several MB is freed, as each copy's is, malloc would take as
+// much from its arenas from then on, of which each thread may leave one behind, and they keep it.
+static void give_memory_back(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+}
+
 int files_serve(const struct files_serve_options *options)
 {
     struct server server = {
         .makes_safe = options->makes_safe, .session_limit = options->session_limit, .mutex = PTHREAD_MUTEX_INITIALIZER};
     alb_list_init(&server.sessions);
     files_claims_init(&server.claims);
+    give_memory_back();
     signal(SIGPIPE, SIG_IGN); // nobody need read what it says of copies
     int status = take_memories(&server, options);
     if (status)
