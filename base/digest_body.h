@@ -3,8 +3,8 @@
 // includes this one has a copy for its own compiler options, named ALB_DIGEST_KERNEL.
 #include "base/digest_kernel.h"
 
-// How far in front of the bytes that are read the next ones are fetched; 512 by itself, which is too late for bytes that
-// are in no cache (LESSONS 86).
+// How far in front of the bytes that are read the next ones are fetched; 512 by itself, which is too late for bytes
+// that are in no cache (LESSONS 86).
 #define XXH_PREFETCH_DIST 2048
 #define XXH_INLINE_ALL
 #include <xxhash.h>

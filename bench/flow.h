@@ -19,15 +19,15 @@ struct alb_flow_ops;
 
 struct alb_flow_options {
     const struct alb_flow_ops *ops;
-    const char *device;   // verbs: name; fabric: provider
-    const char *local;    // numeric address
-    const char *peer;     // of the receiver; NULL: this is the receiver
-    uint16_t port;        // TCP, where the two sides meet
-    uint32_t bytes;       // of a message
-    uint32_t window;      // most messages in flight
-    uint32_t list; // messages that are posted together, and of which the last alone is reported; 1: each by itself
-    uint32_t senders;     // that the receiver waits for before all start
-    uint32_t messages;    // exchange: how often
+    const char *device; // verbs: name; fabric: provider
+    const char *local;  // numeric address
+    const char *peer;   // of the receiver; NULL: this is the receiver
+    uint16_t port;      // TCP, where the two sides meet
+    uint32_t bytes;     // of a message
+    uint32_t window;    // most messages in flight
+    uint32_t list;      // messages that are posted together, and of which the last alone is reported; 1: each by itself
+    uint32_t senders;   // that the receiver waits for before all start
+    uint32_t messages;  // exchange: how often
     uint32_t interval_ms; // of the receiver's counts; 0: none
     uint8_t ack_timeout;  // verbs: the queue pairs' code
     double warm_s, measure_s;

@@ -54,8 +54,8 @@ struct alb_device {
     // When a thread last found a completion queue empty, or drove while it waited for an event: when that poll began,
     // or when it ended if it took its time. 0: who polled does not go on.
     _Alignas(64) _Atomic alb_time polled_at;
-    _Atomic alb_time awaited_at; // when one last drove that lives by events (device/await.c, device/rouse.h)
-    _Atomic bool poller_drives; // such a thread holds the token: that may take longer than the takeover time
+    _Atomic alb_time awaited_at;       // when one last drove that lives by events (device/await.c, device/rouse.h)
+    _Atomic bool poller_drives;        // such a thread holds the token: that may take longer than the takeover time
     _Atomic alb_time poller_kicked_at; // the last kick, if it was a poller's; else 0
     _Alignas(64) _Atomic alb_time deadline; // when to drive at the latest; written by the token's holder
     _Atomic alb_time armed_until; // when the device thread wakes by itself; 0: it is awake, or naps (device/nap.h)

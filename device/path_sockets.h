@@ -10,9 +10,9 @@
 #include "wire/datagram.h"
 
 struct alb_path_sockets {
-    uint32_t limit;             // paths there may be, path 0 included; 0 is as 1
-    alb_time retry_at;          // opening one has failed: until then no other is tried
-    bool is_complained;         // that there are too few descriptors
+    uint32_t limit;     // paths there may be, path 0 included; 0 is as 1
+    alb_time retry_at;  // opening one has failed: until then no other is tried
+    bool is_complained; // that there are too few descriptors
     // Of each address's paths, written as they are opened; NULL: nobody reads them.
     uint16_t (*ports)[ALB_PATH_STATS_MAX];
     struct alb_socket *sockets; // limit of each address, those of path 0 unused; fd -1: not open; NULL: none has been

@@ -40,9 +40,9 @@ struct alb_port {
     struct alb_socket *_Atomic unwatched;
     struct alb_links links;
     int epoll_fd;
-    int rouses_fd;         // an epoll instance of the program's that watches ours, or -1
-    int wake_fd;           // eventfd that ends alb_port_sleep and alb_port_nap
-    atomic_bool is_closed; // by the program, which has been said
+    int rouses_fd;                            // an epoll instance of the program's that watches ours, or -1
+    int wake_fd;                              // eventfd that ends alb_port_sleep and alb_port_nap
+    atomic_bool is_closed;                    // by the program, which has been said
     struct alb_port_file wake_file, own_file; // wake_fd and the first of own, when they were opened
 };
 

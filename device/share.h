@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How a thread that polls shares its core: after a few polls in a row that found nothing it yields. That is what lets 64
-// pollers on two cores get on, as what one waits for is often another one's turn. But a thread that computes keeps the
-// core to the end of its turn, and who has yielded pays with a turn of his own (LESSONS 147).
+// How a thread that polls shares its core: after a few polls in a row that found nothing it yields. That is what lets
+// 64 pollers on two cores get on, as what one waits for is often another one's turn. But a thread that computes keeps
+// the core to the end of its turn, and who has yielded pays with a turn of his own (LESSONS 147).
 #pragma once
 
 #include "base/types.h"

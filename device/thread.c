@@ -56,10 +56,10 @@ struct state {
     alb_time traffic_at;
     alb_time bulk_at;
     alb_time front_tried_at;
-    alb_time links_at;   // when to look at them again
-    bool had_links_news; // the last time
+    alb_time links_at;         // when to look at them again
+    bool had_links_news;       // the last time
     struct alb_port_news news; // of the sleep that the last turn ended with
-    bool owes_look;      // there was news, and no descriptor or memory to look by
+    bool owes_look;            // there was news, and no descriptor or memory to look by
 };
 
 static alb_time takeover_ns(const struct alb_device *device)

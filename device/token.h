@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 
 struct alb_token {
-    _Atomic uint32_t state;   // 0 free, 1 held, 2 held, and a waiter may sleep in the kernel
-    _Atomic uint32_t waiting; // threads in alb_token_lock that do not hold it yet
+    _Atomic uint32_t state;     // 0 free, 1 held, 2 held, and a waiter may sleep in the kernel
+    _Atomic uint32_t waiting;   // threads in alb_token_lock that do not hold it yet
     _Atomic uint32_t given_way; // tries that found it free and left it to these
 };
 

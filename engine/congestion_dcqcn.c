@@ -13,8 +13,8 @@
 
 #define ALPHA_ONE (1u << 24)
 
-static const uint64_t burst_bytes_min = 16384;             // however slow: a segment or two may catch up
-static const uint64_t idle_ns = 100 * ALB_NS_PER_MS;       // a sender idle for so long starts anew
+static const uint64_t burst_bytes_min = 16384;       // however slow: a segment or two may catch up
+static const uint64_t idle_ns = 100 * ALB_NS_PER_MS; // a sender idle for so long starts anew
 
 void alb_dcqcn_config_default(struct alb_dcqcn_config *config)
 {

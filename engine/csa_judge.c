@@ -213,7 +213,7 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
     if (landed || live->late_bytes)
         alb_csa_note_landed(live, landed, now);
     if (is_news || out->una != una) { // whether it was still charged or not
-        if (out->probes > 0) // watched again below
+        if (out->probes > 0)          // watched again below
             alb_wheel_disarm(&engine->wheel, &out->probe_timer.timer);
         out->probes = 0;
     }

@@ -186,8 +186,8 @@ static inline void alb_path_charge(struct alb_paths_out *paths, uint16_t path, u
 }
 // bytes that left by it are no longer in flight: acknowledged, judged lost, or given up.
 void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes);
-// Nothing has been heard of it while others were heard of. Unless it is the only path, what left by it is settled: true,
-// look for lost segments.
+// Nothing has been heard of it while others were heard of. Unless it is the only path, what left by it is settled:
+// true, look for lost segments.
 bool alb_path_silent(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now);
 // A probe went unanswered, and this path carried what it asked for. The path may be dead, and the policy leaves it; or
 // the peer is halted, and all that left by it may still come: nothing is settled before another path is heard of.

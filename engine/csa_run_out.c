@@ -14,8 +14,8 @@ struct run {
     struct alb_csa_rest_out rest;
 };
 
-// Of a turn while others are in line. Half as many cost next to nothing more; with a whole burst a short message waits a
-// quarter longer behind sixteen long ones (LESSONS 141).
+// Of a turn while others are in line. Half as many cost next to nothing more; with a whole burst a short message waits
+// a quarter longer behind sixteen long ones (LESSONS 141).
 enum { TURN_PACKETS = 16 };
 
 static bool is_alone(const struct alb_assoc_live *live)
@@ -32,8 +32,8 @@ static uint32_t turn_of(const struct alb_csa_packet *packet)
     return ALB_MAX(ALB_MIN(share, most), 1u);
 }
 
-// How many packets of the stream's turn may follow its first one. Where the line has an order each packet is for whom is
-// first then.
+// How many packets of the stream's turn may follow its first one. Where the line has an order each packet is for whom
+// is first then.
 static uint32_t take_turn(struct alb_stream_out *out, const struct alb_csa_packet *packet, uint32_t packets_max)
 {
     uint32_t left = out->turn_left;

@@ -33,9 +33,9 @@ struct alb_memory {
 #define ALB_QPN_RESERVED 16
 
 // Limits and policies. alb_engine_config_default fills everything but memory, seed and statistics.
-#define ALB_CREDIT_AGING_MAX 1000000000000 // bytes per second
+#define ALB_CREDIT_AGING_MAX       1000000000000 // bytes per second
 #define ALB_CREDIT_INTERVAL_MAX_NS (4 * ALB_NS_PER_S)
-#define ALB_PEERS_MAX        (1u << 20)
+#define ALB_PEERS_MAX              (1u << 20)
 
 struct alb_engine_config {
     struct alb_memory memory;

@@ -96,8 +96,8 @@ struct alb_delay_window {
     uint16_t overflow_rounds;     // since losses counted as an overflow
     uint8_t overflows : 4;
     uint8_t drain_rounds : 4; // left; 0: there is no drain now
-    int8_t level_floor; // the least that it may be
-    int8_t level;       // how often it is doubled
+    int8_t level_floor;       // the least that it may be
+    int8_t level;             // how often it is doubled
 
     bool limited;         // this round
     uint8_t share;        // reported last (ALB_CSA_SHARE_EVEN)
@@ -105,8 +105,8 @@ struct alb_delay_window {
     uint8_t young_rounds; // with a full window, up to the first drain
     uint8_t paced_rounds; // left; 0: the path's queue has room for what reports let go
     // Means nothing after a rest:
-    uint32_t before_ns; // of samples that came at another time than the newest, the newest
-    uint32_t there_ns;  // rtt_ns without what reports have waited: our queues are in it, and no others
+    uint32_t before_ns;   // of samples that came at another time than the newest, the newest
+    uint32_t there_ns;    // rtt_ns without what reports have waited: our queues are in it, and no others
     uint32_t paced_until; // by then would have left what has, in units of 64 ns; only on a long path
     alb_time sample_at;
 };

@@ -151,7 +151,8 @@ static void advance(struct alb_rc *rc, uint32_t psns, bool ends_message)
 
 void alb_rc_note_executed(struct alb_rc *rc, uint32_t psns, bool ends_message, bool wants_ack)
 {
-    if (alb_unlikely(alb_qp_state_of(rc->qp) == ALB_QPS_ERR)) { // the completion queue has overrun: the program won't know
+    // The completion queue has overrun, so that the program won't know.
+    if (alb_unlikely(alb_qp_state_of(rc->qp) == ALB_QPS_ERR)) {
         rc->ack_is_due = false;
         alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_OPERATIONAL_ERROR), rc->expected);
         return;

@@ -269,11 +269,11 @@ static inline bool alb_txn_range_agrees(const struct alb_txn_range *range, uint6
 struct alb_reflect_in {
     struct alb_reflect_source source;
     struct alb_csa *csa;
-    struct alb_txn_initiator *initiator; // NULL: none has proposed anything yet
-    struct alb_txn_in *receiving;        // its parts come
-    struct alb_txn_range *range;         // of the part that comes
-    uint64_t refused_number;             // of the transaction for whose record there was no memory
-    struct alb_list due;                 // of struct alb_txn_in: their verdicts are to be sent
+    struct alb_txn_initiator *initiator;               // NULL: none has proposed anything yet
+    struct alb_txn_in *receiving;                      // its parts come
+    struct alb_txn_range *range;                       // of the part that comes
+    uint64_t refused_number;                           // of the transaction for whose record there was no memory
+    struct alb_list due;                               // of struct alb_txn_in: their verdicts are to be sent
     struct alb_csa_verdict strays[ALB_REFLECT_STRAYS]; // a ring: answers about another's, or without a record
     uint32_t stray_first, stray_count;
     struct alb_reflect_notice notices[ALB_REFLECT_NOTICES]; // a ring: notifications that wait for a receive

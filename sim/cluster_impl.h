@@ -51,9 +51,9 @@ struct alb_cluster {
     struct alb_sim_switch *switches; // by node, less the hosts
     struct alb_cluster_host *hosts;
     struct alb_list channels;
-    struct alb_list faults; // scheduled
-    bool *is_closed;        // cables that no route uses
-    uint32_t *deaths;       // of each cable, so far
+    struct alb_list faults;  // scheduled
+    bool *is_closed;         // cables that no route uses
+    uint32_t *deaths;        // of each cable, so far
     struct alb_routes built; // as they were at first, if cables can be closed (alb_routes_init has been called)
     bool has_built;
     uint64_t fault_seed;

@@ -56,8 +56,8 @@ struct alb_model_txn_op {
     uint32_t posted_at;   // version of that memory, then
     enum alb_model_txn_fate fate;
     bool is_visible;
-    bool is_unseen;  // reported as committed between two looks: a recovery may bring it, or the end of what conceals it
-    bool was_read;   // by a READ, between two looks
+    bool is_unseen; // reported as committed between two looks: a recovery may bring it, or the end of what conceals it
+    bool was_read;  // by a READ, between two looks
     bool was_under; // visible when what concealed a word went: there since an unknown moment, perhaps, before that came
     bool agreed[ALB_MODEL_TXN_COMPARES_MAX]; // what it compared held while it stood behind others
     bool was_behind; // when its target's life ended: all there, and others held readers out of each word

@@ -31,14 +31,14 @@ struct alb_sim_packet {
     uint32_t to;                 // number of the host it is for, in a cluster; ALB_SIM_NOWHERE: none
     uint8_t traffic_class;       // DSCP and ECN
     uint8_t hop_limit;
-    uint8_t path;         // of its sender, or enum alb_sim_control
-    bool is_cut : 1;      // travels in fragments where links let it, whatever its length
-    bool is_corrupt : 1;  // damaged on the way (when payload is not carried, nothing else would tell)
-    bool is_trimmed : 1;  // a switch had no room for more than its headers, and sends it before others
-    bool is_held : 1;     // by a link, until later ones have gone on
-    bool is_lost : 1;     // on its way: it takes its time on the wire and does not arrive
-    bool is_small : 1;    // has room for headers only
-    uint8_t life : 2;     // of the link, when it went on to the wire
+    uint8_t path;        // of its sender, or enum alb_sim_control
+    bool is_cut : 1;     // travels in fragments where links let it, whatever its length
+    bool is_corrupt : 1; // damaged on the way (when payload is not carried, nothing else would tell)
+    bool is_trimmed : 1; // a switch had no room for more than its headers, and sends it before others
+    bool is_held : 1;    // by a link, until later ones have gone on
+    bool is_lost : 1;    // on its way: it takes its time on the wire and does not arrive
+    bool is_small : 1;   // has room for headers only
+    uint8_t life : 2;    // of the link, when it went on to the wire
 } __attribute__((aligned(64)));
 
 // What only its ends look at, and a link that does something to it.

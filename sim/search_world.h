@@ -52,10 +52,10 @@ struct alb_search_side {
     struct alb_cq *cq;
     struct alb_srq *srq;
     struct alb_xrcd *xrcd;
-    struct alb_srq *named[ALB_MODEL_NAMED]; // what XRC queue pairs name, by the rest of their index
-    struct alb_region *mr, *closed_mr;      // over the arena: with all rights; with none for the peer
-    struct alb_region *fleeting_mr;         // with all rights, but not for long
-    struct alb_region *foreign_mr;          // with all rights, of the other protection domain
+    struct alb_srq *named[ALB_MODEL_NAMED];  // what XRC queue pairs name, by the rest of their index
+    struct alb_region *mr, *closed_mr;       // over the arena: with all rights; with none for the peer
+    struct alb_region *fleeting_mr;          // with all rights, but not for long
+    struct alb_region *foreign_mr;           // with all rights, of the other protection domain
     struct alb_region *read_mr, *written_mr; // that the peer may only read, or only write
     struct alb_ah *ah;
     uint8_t *arena;
@@ -92,8 +92,8 @@ struct alb_search {
     bool has_lifecycle;   // queue pairs are reset, put into error, drained in the middle of work
     bool has_partitions;  // the network is cut for a while
     bool has_restarts;    // a side's program ends and begins anew
-    bool comes_back;  // and is connected again at once, with the numbers that it had where the epochs tell them apart
-    bool repeats;     // what is over is connected with the PSNs that it had
+    bool comes_back;   // and is connected again at once, with the numbers that it had where the epochs tell them apart
+    bool repeats;      // what is over is connected with the PSNs that it had
     bool has_repeated; // in this phase: an engine remembers one life that is over, so that no other may end now
     bool may_lose_much;
     bool may_duplicate;

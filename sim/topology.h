@@ -11,11 +11,11 @@
 
 #include <stdio.h>
 
-#define ALB_TOPOLOGY_NAME_MAX  32
-#define ALB_TOPOLOGY_ERROR_MAX 256
-#define ALB_TOPOLOGY_NODES_MAX (1u << 20)
+#define ALB_TOPOLOGY_NAME_MAX   32
+#define ALB_TOPOLOGY_ERROR_MAX  256
+#define ALB_TOPOLOGY_NODES_MAX  (1u << 20)
 #define ALB_TOPOLOGY_CABLES_MAX (1u << 22)
-#define ALB_TOPOLOGY_PORTS_MAX 65536 // of one switch
+#define ALB_TOPOLOGY_PORTS_MAX  65536 // of one switch
 
 enum alb_topology_shape {
     ALB_TOPOLOGY_STAR,       // all hosts at one switch, s0

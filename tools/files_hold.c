@@ -53,7 +53,7 @@ static int make_writable(int folder, const char *name)
     if (fd < 0)
         return errno == ENOENT ? ESTALE : errno;
     struct stat status;
-    int error = lock(fd, F_RDLCK); // EBUSY: its receiver lives
+    int error = lock(fd, F_RDLCK);                           // EBUSY: its receiver lives
     if (!error && !files_hold_is_in_place(folder, name, fd)) // it has got its name
         error = ESTALE;
     if (!error)

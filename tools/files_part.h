@@ -18,7 +18,7 @@ struct files_part {
     char new_journal[NAME_MAX + 1];
     uint32_t mode;
     bool may_pass; // what it failed by, with time
-    int fd; // of the part, which nobody else has until it is closed; -1: none
+    int fd;        // of the part, which nobody else has until it is closed; -1: none
     struct ibv_mr *mr;
     uint64_t counted; // chunks that are there, without a gap before them
 };

@@ -168,7 +168,7 @@ static enum files_result complete(struct sending *sending, const struct ibv_wc *
         return FILES_OK;
     }
     if (wc->status != IBV_WC_REM_ABORT_ERR && wc->status != IBV_WC_REM_OP_ERR)
-        return lose(sending); // the queue pair's own error, or the outcome is unknown
+        return lose(sending);  // the queue pair's own error, or the outcome is unknown
     if (reason == ALBDV_LEASE) // of all that were under way with the same one the first to end doubles it
         sending->lease_ns = ALB_MAX(sending->lease_ns, ALB_MIN(2 * slot->lease_ns, (uint64_t)LEASE_NS_MAX));
     if (may_pass(sending, reason) && ++slot->tries < TRIES_MAX) {

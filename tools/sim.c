@@ -77,7 +77,7 @@ static int print_keys(void)
 struct outputs {
     const struct sim_options *options;
     const char *title; // of the scenario; NULL: none, or it has been printed
-    FILE *text; // summaries and what was expected: stdout, unless the result is written there
+    FILE *text;        // summaries and what was expected: stdout, unless the result is written there
     struct sim_output json;
     bool has_failed; // to write json, which was said
     struct sim_page *page;

@@ -70,7 +70,7 @@ static inline uint8_t alb_roce_pad(uint32_t payload_bytes)
 }
 
 #define ALB_BTH_MIGREQ   (1u << 6) // in byte 1 of a BTH
-#define ALB_BTH_DEST_QPN 5 // where it stands in a BTH, three bytes
+#define ALB_BTH_DEST_QPN 5         // where it stands in a BTH, three bytes
 #define ALB_BTH_SEQUENCE 8 // the request for an acknowledgement (the highest bit), reserved bits, the PSN: four bytes
 
 // Of a BTH that is written, what changes from one packet to the next.

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#define TRIES   1000
+#define TRIES 1000
 
 static uint64_t drives(const struct side *side)
 {

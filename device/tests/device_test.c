@@ -367,7 +367,7 @@ static void alb_device__takes_the_front_while_polled(void **state)
     struct side *owner = &pair.side[0], *other = &pair.side[1];
     const struct alb_edge_stats *edge = &other->device->board.header->edge_stats;
     assert_int_equal(alb_device_slot(other->device), 1);
-    atomic_store(&other->device->poller_drives, true); // for as long as this test lasts
+    atomic_store(&other->device->poller_drives, true);     // for as long as this test lasts
     atomic_store(&other->device->has_foreign_peers, true); // so that it is tried each 50 ms
     usleep(300000);
     assert_int_equal(alb_edge_counted(edge, ALB_EDGE_relay_takeovers), 0); // while somebody has it

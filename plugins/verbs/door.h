@@ -94,7 +94,7 @@ struct alb_door_context {
     const struct alb_engine_config *limits;
     struct alb_notices async;
     struct alb_notice notices[ALB_DOOR_PORT_NOTICES]; // of the port
-    struct alb_list objects[ALB_DOOR_KINDS]; // under verbs.context.mutex
+    struct alb_list objects[ALB_DOOR_KINDS];          // under verbs.context.mutex
     _Atomic uint32_t next_handle;
     _Atomic alb_time no_wait_until;         // destroying a queue pair waits for no peer before then
     enum alb_level level;                   // that completes the WRITEs and SENDs of RC posted here, if they name none

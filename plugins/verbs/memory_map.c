@@ -157,7 +157,7 @@ static int read_mapped(int fd, uintptr_t at, uintptr_t end, bool writable)
     return at < end ? EFAULT : 0;
 }
 
-// ----------------------------------------------------------------------------------------------------------------------
+// --------------------------------------------------------------------------------------------------------------
 
 static int check(uintptr_t at, uintptr_t end, bool writable)
 {

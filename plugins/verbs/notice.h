@@ -33,7 +33,7 @@ struct alb_notices {
     bool had_one;                // a notice was taken since driver.ask
     _Atomic bool is_roused;      // driver.ask makes the descriptor readable
     struct alb_notice *expected; // by alb_notices_expect, and none was given instead since; or NULL
-    _Atomic bool is_handed; // one notice is for it, and the file does not count that
+    _Atomic bool is_handed;      // one notice is for it, and the file does not count that
     struct alb_event_file file;
     struct alb_notices_driver driver; // await NULL: none
     _Atomic uint32_t drivers;         // threads that are in its functions, or about to be

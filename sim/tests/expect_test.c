@@ -83,7 +83,7 @@ static void alb_expect_parse__units_are_the_figures(void **state)
 {
     static const char *const cases[][2] = {
         {"goodput", ">=60ms"}, {"fct_max", "<=4Gb/s"}, {"retransmitted_part", "<=5GiB"},
-        {"flows", "1us"},      {"buffer_peak", "5%"},    {"a/b.goodput", ">=1Gb/s"},
+        {"flows", "1us"},      {"buffer_peak", "5%"},  {"a/b.goodput", ">=1Gb/s"},
         {"goodput", "1..2us"}};
     struct alb_expectation_of expectation;
     struct alb_complaint complaint;

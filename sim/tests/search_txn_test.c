@@ -96,9 +96,9 @@ static void run__seeds_that_found_something(void **state)
     run(9780385, false, &sum);   // the model: a transaction came over a part of one that was committed behind others
     run(9788903, false, &sum); // the model: a READ saw what was covered before anybody looked, and came to light later
     run(10101266, true,
-        &sum); // the model: a lease of 8 ms ended behind PINGs of 64 KB, so that the last write was refused
-    run(8275, true, &sum);       // the model: what was committed in spoilt memory is there after a recovery
-    run(101374, true, &sum);     // the model: a flushed request whose reason is COPY was committed, and is corrupt
+        &sum);             // the model: a lease of 8 ms ended behind PINGs of 64 KB, so that the last write was refused
+    run(8275, true, &sum); // the model: what was committed in spoilt memory is there after a recovery
+    run(101374, true, &sum); // the model: a flushed request whose reason is COPY was committed, and is corrupt
 }
 
 static void run__same_seed_same_trace(void **state)
