@@ -42,6 +42,7 @@ struct alb_cm_id {
     alb_time timewait_ns;         // how long TIMEWAIT lasts
     alb_time doubted_at;
     uint8_t retries, retries_left;
+    uint8_t mtu;                    // code, of the newest REQ that was sent
     uint8_t mras;                   // sent
     uint8_t refusals_left;          // that are answered by asking again (alb_cm_retries_after_refusal)
     struct alb_cm_message sent;     // what the deadline sends again, or a question that comes again brings back

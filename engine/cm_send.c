@@ -73,7 +73,7 @@ bool alb_cm_asks_for_less(struct alb_cm_id *id, const struct alb_cm_rej *rej, al
         return false;
     alb_cm_draw_transaction(id);
     id->sent.transaction = id->transaction;
-    id->sent.req.mtu = mtu;
+    id->sent.req.mtu = id->mtu = mtu;
     alb_cm_send_until_answered(id, now);
     return true;
 }

@@ -38,8 +38,7 @@ uint32_t alb_cm_id_number(const struct alb_cm_id *id)
 
 uint8_t alb_cm_id_mtu(const struct alb_cm_id *id)
 {
-    alb_assert(id->sent.type == ALB_CM_REQ);
-    return id->sent.req.mtu;
+    return id->mtu;
 }
 
 const struct alb_av *alb_cm_id_av(const struct alb_cm_id *id)
@@ -67,6 +66,7 @@ int alb_cm_connect(struct alb_cm_id *id, const struct alb_cm_target *target, con
     alb_assert(!error);
     id->sent.req = *req;
     id->local_qpn = req->qpn;
+    id->mtu = req->mtu;
     id->timewait_ns = alb_cm_code_ns(req->primary.ack_timeout);
     id->timeout_ns = alb_cm_code_ns(req->remote_response_timeout) + id->timewait_ns;
     id->retries = req->max_cm_retries;
