@@ -58,7 +58,7 @@ const uint8_t *alb_corruption_read(struct alb_corruption *corruption, const uint
 uint8_t *alb_corruption_aim(struct alb_corruption *corruption, uint8_t *to, uint64_t length, uint8_t *memory,
                             uint64_t memory_bytes);
 
-// ---- for the places; corruption may be NULL ---------------------------------------------------------------
+// ---- for the places; corruption may be NULL -------------------------------------------------------------------------
 
 // Flips a bit of these bytes, or does not.
 static inline void alb_corrupt(struct alb_corruption *corruption, enum alb_corrupt place, void *bytes, uint64_t length)

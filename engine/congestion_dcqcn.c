@@ -44,7 +44,7 @@ bool alb_dcqcn_config_is_valid(const struct alb_dcqcn_config *config)
            config->burst_ns <= ALB_DCQCN_BURST_MAX_NS;
 }
 
-// ---- notification point -------------------------------------------------------------------------------------------
+// ---- notification point ---------------------------------------------------------------------------------------------
 
 bool alb_dcqcn_np_on_mark(struct alb_dcqcn_np *np, const struct alb_dcqcn_config *config, alb_time now)
 {
@@ -54,7 +54,7 @@ bool alb_dcqcn_np_on_mark(struct alb_dcqcn_np *np, const struct alb_dcqcn_config
     return true;
 }
 
-// ---- reaction point: rates ----------------------------------------------------------------------------------------
+// ---- reaction point: rates ------------------------------------------------------------------------------------------
 
 static void init(struct alb_congestion *congestion, const struct alb_engine_config *config)
 {
@@ -86,7 +86,7 @@ static void count_step(uint16_t *steps)
     *steps = (uint16_t)ALB_MIN(*steps + 1, UINT16_MAX);
 }
 
-// ---- reaction point: pacing ---------------------------------------------------------------------------------------
+// ---- reaction point: pacing -----------------------------------------------------------------------------------------
 
 static int64_t credit_bytes_max(const struct alb_congestion *congestion)
 {
@@ -143,7 +143,7 @@ static void advance(struct alb_congestion *congestion, alb_time now)
     earn(congestion, now);
 }
 
-// ---- reaction point: events ---------------------------------------------------------------------------------------
+// ---- reaction point: events -----------------------------------------------------------------------------------------
 
 static void on_sent(struct alb_congestion *congestion, uint32_t bytes, alb_time now)
 {

@@ -90,7 +90,7 @@ static void init(struct alb_congestion *congestion, const struct alb_engine_conf
     set_window(congestion, config->window_start_bytes);
 }
 
-// ---- round-trip times ---------------------------------------------------------------------------------------------
+// ---- round-trip times -----------------------------------------------------------------------------------------------
 
 static uint32_t smooth(uint32_t smoothed_ns, uint32_t sample_ns)
 {
@@ -122,7 +122,7 @@ static bool is_apt(const struct alb_congestion *congestion)
     return congestion->window.there_ns > alb_rtt_target_ns(congestion) / APT_RTTS;
 }
 
-// ---- how long the path is -----------------------------------------------------------------------------------------
+// ---- how long the path is -------------------------------------------------------------------------------------------
 
 // A flow that uses a long path all the time, or began when others did, does not see its shortest round trip: half a
 // window, for a moment, shows it. A flow that sees a shorter one meanwhile drains again as much later as we do, and so
@@ -203,7 +203,7 @@ static void look_at_path(struct alb_congestion *congestion, alb_time now)
     }
 }
 
-// ---- once a round -------------------------------------------------------------------------------------------------
+// ---- once a round ---------------------------------------------------------------------------------------------------
 
 // What the round asks to take from the window, in parts of it.
 static uint32_t cut_for_marks(struct alb_delay_window *w)

@@ -106,7 +106,7 @@ static inline struct alb_send_wqe *alb_csa_wqe(const struct alb_csa *csa, uint32
 
 extern const struct alb_delivery_ops alb_csa_ops;
 
-// ---- csa_requester.c, csa_answer.c: what the segments of a stream are -------------------------------------
+// ---- csa_requester.c, csa_answer.c: what the segments of a stream are -----------------------------------------------
 
 enum alb_csa_fill {
     ALB_CSA_FILL_NONE,   // nothing to send now
@@ -174,7 +174,7 @@ void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames);
 // A segment of the queue pair's has come. The device's own sum counts whole packets.
 void alb_csa_count_received(struct alb_qp *qp, const struct alb_csa_segment *segment);
 
-// ---- csa_completer.c --------------------------------------------------------------------------------------
+// ---- csa_completer.c ------------------------------------------------------------------------------------------------
 
 extern const struct alb_stream_in_ops alb_csa_completer_ops;
 // Completes the oldest requests that have ended, in order. The queue pair may be in error afterwards.
@@ -198,13 +198,13 @@ void alb_csa_watch_life(struct alb_csa *csa, alb_time now);
 void alb_csa_on_life(struct alb_deadline *deadline, alb_time now);
 void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now);
 
-// ---- csa_responder.c --------------------------------------------------------------------------------------
+// ---- csa_responder.c ------------------------------------------------------------------------------------------------
 
 extern const struct alb_stream_in_ops alb_csa_responder_ops;
 // The request at psn cannot be executed or answered: a NAK says why, and the queue pair is in error (9.9.3).
 void alb_csa_refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now);
 
-// ---- csa_tx.c, csa_rx.c -----------------------------------------------------------------------------------
+// ---- csa_tx.c, csa_rx.c ---------------------------------------------------------------------------------------------
 
 // The association's turn with the scheduler: fills one burst with what its streams have to send, then with reports and
 // the like.

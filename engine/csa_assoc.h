@@ -100,7 +100,7 @@ struct alb_assoc_live {
     struct alb_trimmed_in trimmed; // what is to be reported to the peer; last, since it is rarely looked at
 };
 
-// ---- csa_assoc.c ------------------------------------------------------------------------------------------
+// ---- csa_assoc.c ----------------------------------------------------------------------------------------------------
 
 // The association with the peer engine of that slot, made if need be, with one reference more: the caller owes an
 // alb_assoc_put. NULL: the table is full, or that of the engine's own addresses.
@@ -117,7 +117,7 @@ void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc);
 // the instance of that epoch; 0: not known yet. Queue pairs and streams are the caller's (csa_admit.c).
 void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t epoch);
 
-// ---- csa_live.c -------------------------------------------------------------------------------------------
+// ---- csa_live.c -----------------------------------------------------------------------------------------------------
 
 // The live part, made if need be, with what the association remembers of before. NULL: the pool is empty.
 struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_assoc *assoc);
@@ -129,7 +129,7 @@ void alb_assoc_on_sweep(struct alb_deadline *deadline, alb_time now);
 // alb_assoc_wake has returned NULL for that sender: it is woken again at the next sweep.
 void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out);
 
-// ---- csa_assoc_path.c -------------------------------------------------------------------------------------
+// ---- csa_assoc_path.c -----------------------------------------------------------------------------------------------
 
 // The incoming path of that number, made if need be; valid until the next call. NULL: the pool is empty, or there can
 // be no such path.
@@ -140,7 +140,7 @@ void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path);
 // and then goes again.
 void alb_assoc_judge_paths(struct alb_assoc_live *live, const struct alb_path_scope *scope, alb_time now);
 
-// ---- csa_hearing.c ----------------------------------------------------------------------------------------
+// ---- csa_hearing.c --------------------------------------------------------------------------------------------------
 
 // A packet of the peer's has come.
 void alb_assoc_heard(struct alb_assoc_live *live, alb_time now);
@@ -149,14 +149,14 @@ void alb_assoc_asked(struct alb_assoc_live *live, alb_time silence_ns, alb_time 
 // When a stream should probe that is due, and whose silence_ns is that.
 alb_time alb_assoc_ask_at(const struct alb_assoc_live *live, alb_time due, alb_time silence_ns, alb_time now);
 
-// ---- csa_stats.c ------------------------------------------------------------------------------------------
+// ---- csa_stats.c ----------------------------------------------------------------------------------------------------
 
 // Writes what there is to be seen of the association into its entry of config.peer_stats, if it has one.
 void alb_assoc_show(const struct alb_engine *engine, const struct alb_assoc *assoc);
 // It ends: the entry is free.
 void alb_assoc_hide(const struct alb_engine *engine, const struct alb_assoc *assoc);
 
-// ---- csa_rtt.c --------------------------------------------------------------------------------------------
+// ---- csa_rtt.c ------------------------------------------------------------------------------------------------------
 
 // A round-trip time was measured; several at one moment are of one paths frame. back_ns: of it, what that frame has
 // waited.
@@ -172,7 +172,7 @@ uint32_t alb_assoc_rtt_ns(const struct alb_assoc *assoc);
 // How long after its expected time something may come without counting as late.
 uint32_t alb_assoc_margin_ns(const struct alb_engine *engine, const struct alb_assoc *assoc);
 
-// ---- csa_window.c -----------------------------------------------------------------------------------------
+// ---- csa_window.c ---------------------------------------------------------------------------------------------------
 
 // True if so many bytes more may be in flight; always true for the first ones, so that nothing waits for ever.
 bool alb_assoc_permits(const struct alb_assoc_live *live, uint32_t bytes);

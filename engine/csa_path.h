@@ -17,7 +17,7 @@
 #define ALB_PATH_AHEAD_MAX  63   // packets that came behind the first gap of a path's window
 #define ALB_PATH_TRY_BYTES  8192 // what a path that was left carries to see how it does now
 
-// ---- sets -------------------------------------------------------------------------------------------------
+// ---- sets -----------------------------------------------------------------------------------------------------------
 
 struct alb_path_set {
     uint64_t words[ALB_BITMAP_WORDS(ALB_PATHS_MAX)];
@@ -49,7 +49,7 @@ static inline uint32_t alb_path_set_count(const struct alb_path_set *set)
     return count;
 }
 
-// ---- out --------------------------------------------------------------------------------------------------
+// ---- out ------------------------------------------------------------------------------------------------------------
 
 enum alb_path_state {
     ALB_PATH_GOOD,
@@ -238,7 +238,7 @@ static inline size_t alb_paths_out_bytes(uint32_t count)
     return sizeof(struct alb_paths_out) + count * each_bytes;
 }
 
-// ---- in ---------------------------------------------------------------------------------------------------
+// ---- in -------------------------------------------------------------------------------------------------------------
 
 // Zeroed, it is a path of which nothing has come.
 struct alb_path_in {

@@ -16,7 +16,7 @@ struct alb_assoc_live;
 struct alb_csa;
 struct alb_qp;
 
-// ---- the sending half -------------------------------------------------------------------------------------
+// ---- the sending half -----------------------------------------------------------------------------------------------
 
 enum alb_sent_state {
     ALB_SENT_FLYING,
@@ -170,7 +170,7 @@ bool alb_stream_out_fail_stuck(struct alb_stream_out *out, alb_time now);
 // The probe timer: sends a probe, or all again, by the loss policy.
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now);
 
-// ---- the receiving half -----------------------------------------------------------------------------------
+// ---- the receiving half ---------------------------------------------------------------------------------------------
 
 #define ALB_STREAM_IN_OWN 64 // segments that need no memory of the pool
 

@@ -56,7 +56,7 @@ struct alb_csa_partial *alb_csa_partial_find(const struct alb_csa_uc *uc, enum a
 // From now on none of its bits are undefined.
 void alb_csa_partial_clear(struct alb_csa_partial *partial);
 
-// ---- the sender -------------------------------------------------------------------------------------------
+// ---- the sender -----------------------------------------------------------------------------------------------------
 
 // The request begins, and its segments would have so many bytes; returns how many they have.
 uint32_t alb_csa_partial_open(struct alb_csa_uc *uc, const struct alb_send_wqe *wqe, uint32_t segment_bytes);
@@ -68,11 +68,11 @@ void alb_csa_partial_describe(const struct alb_csa_uc *uc, const struct alb_send
 // The peer has said what it holds.
 enum alb_drop alb_csa_partial_heard(struct alb_csa_uc *uc, const struct alb_csa_holds *holds);
 
-// ---- the receiver -----------------------------------------------------------------------------------------
+// ---- the receiver ---------------------------------------------------------------------------------------------------
 
 enum alb_drop alb_csa_partial_take(struct alb_csa_uc *uc, const struct alb_csa_segment *segment, alb_time now);
 
-// ---- both: what is to be said -----------------------------------------------------------------------------
+// ---- both: what is to be said ---------------------------------------------------------------------------------------
 
 // The next frame, for a packet. False: there is none.
 bool alb_csa_partial_next_due(struct alb_csa_uc *uc, struct alb_csa_holds *holds);

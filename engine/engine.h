@@ -167,7 +167,7 @@ void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason);
 // now.
 bool alb_engine_is_quiet(const struct alb_engine *engine);
 
-// ---- policies ----------------------------------------------------------------------------------------------
+// ---- policies -------------------------------------------------------------------------------------------------------
 
 enum alb_policy {
     ALB_POLICY_LOSS,
@@ -201,7 +201,7 @@ struct alb_engine_state_sizes {
 // EINVAL: no such transport.
 int alb_engine_state_sizes(const struct alb_engine_config *config, struct alb_engine_state_sizes *sizes);
 
-// ---- events ----------------------------------------------------------------------------------------------
+// ---- events ---------------------------------------------------------------------------------------------------------
 
 enum alb_event_type {
     ALB_EVENT_CQ_NOTIFY,           // an armed completion queue has a completion

@@ -79,7 +79,7 @@ static void forget_pace(const struct alb_paths_out *paths, uint32_t path)
         pace->recent_ns = pace->is_late = 0;
 }
 
-// ---- states -----------------------------------------------------------------------------------------------
+// ---- states ---------------------------------------------------------------------------------------------------------
 
 // All are suspected anew from now on: what the others lost while they bore its share does not count against them.
 static void take_back(struct alb_paths_out *paths, struct alb_path_out *out, alb_time now)
@@ -134,7 +134,7 @@ static bool others_live(const struct alb_paths_out *paths, const struct alb_path
     return paths->is_heard && (int32_t)(paths->newest - out->since) > 0;
 }
 
-// ---- judgement --------------------------------------------------------------------------------------------
+// ---- judgement ------------------------------------------------------------------------------------------------------
 
 // True if the other good paths may take over what it carries. One that has just been taken back may not: it would be
 // overrun, lose, and be left for it. And where most paths have been left, the few that are not may lose only because

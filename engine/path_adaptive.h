@@ -11,7 +11,7 @@ enum {
     ALB_PATH_LATE_PERCENT = 150, // of the typical round-trip time: a path that takes longer is late
 };
 
-// ---- times of 2^20 ns in 24 bits --------------------------------------------------------------------------
+// ---- times of 2^20 ns in 24 bits ------------------------------------------------------------------------------------
 
 static inline uint32_t alb_path_moment_of(alb_time time)
 {
@@ -23,7 +23,7 @@ static inline bool alb_path_has_come(uint32_t moment, alb_time now)
     return alb_psn_diff(alb_path_moment_of(now), moment) >= 0;
 }
 
-// ---- paths ------------------------------------------------------------------------------------------------
+// ---- paths ----------------------------------------------------------------------------------------------------------
 
 static inline bool alb_path_is_good(const struct alb_paths_out *paths, uint32_t path)
 {

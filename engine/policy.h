@@ -9,7 +9,7 @@
 
 struct alb_engine_config;
 
-// ---- loss -------------------------------------------------------------------------------------------------
+// ---- loss -----------------------------------------------------------------------------------------------------------
 
 // What a receiver does with a segment.
 enum alb_loss_verdict {
@@ -50,7 +50,7 @@ extern const struct alb_loss_ops alb_loss_go_back_n;
 
 const struct alb_loss_ops *alb_loss_find(const char *name); // NULL: no such policy
 
-// ---- congestion -------------------------------------------------------------------------------------------
+// ---- congestion -----------------------------------------------------------------------------------------------------
 
 // "aimd"
 struct alb_aimd {
@@ -233,7 +233,7 @@ bool alb_congestion_agrees(const struct alb_engine_config *config);
 // The policy's parameters, as alb_engine_policy_parameter.
 const char *alb_congestion_parameter(const char *policy, uint32_t index, const char **bounds);
 
-// ---- path -------------------------------------------------------------------------------------------------
+// ---- path -----------------------------------------------------------------------------------------------------------
 
 struct alb_paths_out;
 struct alb_path_news;

@@ -7,7 +7,7 @@
 
 #define ACK_TIMEOUT_LONG_NS (4096ull << 16) // is not stretched; four times what code 14 says, the most usual one
 
-// ---- create and destroy -----------------------------------------------------------------------------------
+// ---- create and destroy ---------------------------------------------------------------------------------------------
 
 static const struct alb_delivery_ops *delivery_of(const struct alb_engine *engine, enum alb_qp_type type)
 {
@@ -207,7 +207,7 @@ int alb_qp_destroy(struct alb_qp *qp)
     return 0;
 }
 
-// ---- state ------------------------------------------------------------------------------------------------
+// ---- state ----------------------------------------------------------------------------------------------------------
 
 static void forget_everything(struct alb_qp *qp)
 {

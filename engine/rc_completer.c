@@ -6,7 +6,7 @@
 #include "engine/rc.h"
 #include "engine/segmenter.h"
 
-// ---- the end of requests ----------------------------------------------------------------------------------
+// ---- the end of requests --------------------------------------------------------------------------------------------
 
 static void fail(struct alb_rc *rc, enum alb_wc_status status, uint8_t syndrome, uint32_t retries, uint32_t limit,
                  const char *reason, alb_time now)
@@ -48,7 +48,7 @@ void alb_rc_retire(struct alb_rc *rc, alb_time now)
     alb_qp_note_drained(qp, rc->started);
 }
 
-// ---- progress ---------------------------------------------------------------------------------------------
+// ---- progress -------------------------------------------------------------------------------------------------------
 
 // The window that PSNs una ... end - 1 take.
 static uint32_t cost_until(const struct alb_rc *rc, alb_psn end)
@@ -150,7 +150,7 @@ static alb_psn first_unanswered(const struct alb_rc *rc, alb_psn end)
     return end;
 }
 
-// ---- loss -------------------------------------------------------------------------------------------------
+// ---- loss -----------------------------------------------------------------------------------------------------------
 
 // Something in flight must be sent again. Each time without progress costs a retry. Where nothing is in flight all that
 // may be missing goes again already: a peer that misses what stood behind the packet that it was not ready for gets it
@@ -278,7 +278,7 @@ static void wait_rnr(struct alb_rc *rc, uint8_t syndrome, alb_time now)
     alb_wheel_arm(&qp->engine->wheel, &rc->rnr_timer.timer, now + wait_ns);
 }
 
-// ---- what comes in ----------------------------------------------------------------------------------------
+// ---- what comes in --------------------------------------------------------------------------------------------------
 
 static void on_nak(struct alb_rc *rc, uint8_t syndrome, alb_time now)
 {

@@ -8,7 +8,7 @@
 
 #define ANSWERED (ALB_OPCODE_READ | ALB_OPCODE_ATOMIC | ALB_OPCODE_ATOMIC_WRITE)
 
-// ---- refusals ---------------------------------------------------------------------------------------------
+// ---- refusals -------------------------------------------------------------------------------------------------------
 
 // The request at the expected PSN can't be executed: a NAK is sent, and the queue pair is in error (9.9.3).
 static enum alb_drop refuse(struct alb_rc *rc, const struct alb_packet *packet, enum alb_outcome outcome, alb_time now)
@@ -42,7 +42,7 @@ static enum alb_drop not_ready(struct alb_rc *rc, alb_psn psn)
     return ALB_DROP_NO_RECEIVE;
 }
 
-// ---- execution --------------------------------------------------------------------------------------------
+// ---- execution ------------------------------------------------------------------------------------------------------
 
 // The answer to a READ, if it may be answered.
 static enum alb_outcome check_read(struct alb_rc *rc, const struct alb_roce *roce, struct alb_rc_answer *answer)
@@ -184,7 +184,7 @@ static enum alb_drop accept(struct alb_rc *rc, const struct alb_packet *packet, 
     return ALB_DROP_NONE;
 }
 
-// ---- duplicates -------------------------------------------------------------------------------------------
+// ---- duplicates -----------------------------------------------------------------------------------------------------
 
 // A READ that comes again is executed again; the memory may have changed, as the specification allows (9.7.5.1.5).
 static enum alb_drop repeat_read(struct alb_rc *rc, const struct alb_packet *packet)

@@ -54,7 +54,7 @@ struct alb_reflect_engine {
 int alb_reflect_engine_create(struct alb_engine *engine);
 void alb_reflect_engine_destroy(struct alb_engine *engine);
 
-// ---- states -----------------------------------------------------------------------------------------------
+// ---- states ---------------------------------------------------------------------------------------------------------
 
 // The only writers of a state: they assert that the move is legal, and trace it.
 struct alb_txn_out;
@@ -62,7 +62,7 @@ struct alb_txn_in;
 void alb_txn_out_set_state(struct alb_txn_out *txn, enum alb_txn_state state, alb_time now);
 void alb_txn_in_set_state(struct alb_txn_in *txn, enum alb_txn_state state, alb_time now);
 
-// ---- digests ----------------------------------------------------------------------------------------------
+// ---- digests --------------------------------------------------------------------------------------------------------
 
 // A digest is computed over its beginning, for each part a header and the payload (which the caller adds), and an end.
 void alb_txn_digest_begin(struct alb_digest_state *state, const struct alb_txn_id *id);
@@ -79,7 +79,7 @@ static inline bool alb_digest_is_wire(const struct alb_digest *digest, const str
     return digest->low == wire->low && digest->high == wire->high;
 }
 
-// ---- the initiator ----------------------------------------------------------------------------------------
+// ---- the initiator --------------------------------------------------------------------------------------------------
 
 // An operation that has a number.
 struct alb_txn_out {
@@ -178,7 +178,7 @@ void alb_txn_out_note_stages(struct alb_txn_out *txn, const struct alb_csa_verdi
 // The operation has ended: adds each gap between its stages to the device's histograms, in powers of two ns.
 void alb_txn_out_count_gaps(const struct alb_txn_out *txn);
 
-// ---- the target -------------------------------------------------------------------------------------------
+// ---- the target -----------------------------------------------------------------------------------------------------
 
 // One range of a transaction: a part, or what is only compared, which has no bytes. From the staging memory.
 struct alb_txn_range {
@@ -384,7 +384,7 @@ bool alb_txn_range_claim_root(struct alb_txn_range *range);
 // In place: what stood there is put back, and readers see it. Once.
 void alb_txn_in_undo(struct alb_txn_in *txn);
 
-// ---- frames -----------------------------------------------------------------------------------------------
+// ---- frames ---------------------------------------------------------------------------------------------------------
 
 struct alb_assoc_live;
 struct alb_csa_arrival;

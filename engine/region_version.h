@@ -38,7 +38,7 @@ static inline void alb_versions_fence(memory_order order)
 #endif
 }
 
-// ---- readers ----------------------------------------------------------------------------------------------
+// ---- readers --------------------------------------------------------------------------------------------------------
 
 struct alb_versions_read {
     const _Atomic uint64_t *words;
@@ -72,7 +72,7 @@ static inline bool alb_versions_read_retry(const struct alb_versions_read *read)
     return sum != read->sum;
 }
 
-// ---- the writer -------------------------------------------------------------------------------------------
+// ---- the writer -----------------------------------------------------------------------------------------------------
 
 static inline bool alb_region_is_transactional(struct alb_region *region)
 {

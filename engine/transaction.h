@@ -71,7 +71,7 @@ struct alb_txn_token {
     uint64_t keeper; // the engine that has the record; 0: not known, so never bound
 };
 
-// ---- the initiator ----------------------------------------------------------------------------------------
+// ---- the initiator --------------------------------------------------------------------------------------------------
 
 #define ALB_TXN_WRITES_MAX   64
 #define ALB_TXN_COMPARES_MAX 8
@@ -154,7 +154,7 @@ struct alb_txn_status {
 // many newer ones have begun as the queue pair may have), or never was.
 int alb_qp_txn_query(const struct alb_qp *qp, uint64_t number, struct alb_txn_status *status);
 
-// ---- the target -------------------------------------------------------------------------------------------
+// ---- the target -----------------------------------------------------------------------------------------------------
 
 // One range of a transaction, for the validator or the journal.
 struct alb_txn_part {

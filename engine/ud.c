@@ -42,7 +42,7 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
     return 0;
 }
 
-// ---- the network header in front of a datagram ------------------------------------------------------------
+// ---- the network header in front of a datagram ----------------------------------------------------------------------
 
 static void put_be16(uint8_t *to, uint32_t value)
 {
@@ -100,7 +100,7 @@ static uint8_t header_type(const struct alb_datagram *datagram)
     return alb_addr_is_ipv4(&datagram->peer.addr) ? 0x8 | 0x2 : 0x8 | 0x1;
 }
 
-// ---- receiving --------------------------------------------------------------------------------------------
+// ---- receiving ------------------------------------------------------------------------------------------------------
 
 static enum alb_drop check(const struct alb_qp *qp, const struct alb_ud_message *message)
 {

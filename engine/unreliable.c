@@ -14,7 +14,7 @@ static uint32_t head_of(const struct alb_unreliable *u)
     return atomic_load_explicit(&u->qp->sq.head, memory_order_relaxed);
 }
 
-// ---- completion -------------------------------------------------------------------------------------------
+// ---- completion -----------------------------------------------------------------------------------------------------
 
 static const char *text_of(enum alb_wc_status status)
 {
@@ -60,7 +60,7 @@ static void retire_soon(struct alb_unreliable *u)
         alb_list_push_back(&u->qp->engine->unsent, &u->unsent);
 }
 
-// ---- sending ----------------------------------------------------------------------------------------------
+// ---- sending --------------------------------------------------------------------------------------------------------
 
 static void finish_request(struct alb_unreliable *u)
 {
@@ -212,7 +212,7 @@ static enum alb_build_result build(struct alb_source *source, struct alb_tx_buil
     return result;
 }
 
-// ---- receiving --------------------------------------------------------------------------------------------
+// ---- receiving ------------------------------------------------------------------------------------------------------
 
 enum alb_drop alb_unreliable_drop_of(enum alb_outcome outcome)
 {
@@ -243,7 +243,7 @@ enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now)
     return ALB_DROP_ACCESS;
 }
 
-// ---- life -------------------------------------------------------------------------------------------------
+// ---- life -----------------------------------------------------------------------------------------------------------
 
 static void on_pace(struct alb_deadline *deadline, alb_time now)
 {

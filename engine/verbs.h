@@ -31,14 +31,14 @@ typedef uint32_t alb_qpn; // 24 bits: process slot (8) | index (16)
 
 #define ALB_MULTICAST_QPN 0xffffff // destination of datagrams to a multicast group (volume 1, 10.5)
 
-// ---- protection domains -----------------------------------------------------------------------------------
+// ---- protection domains ---------------------------------------------------------------------------------------------
 
 // ENOMEM at the configured limit.
 int alb_pd_create(struct alb_engine *engine, struct alb_pd **pd);
 // EBUSY while anything belongs to it.
 int alb_pd_destroy(struct alb_pd *pd);
 
-// ---- memory regions and windows ---------------------------------------------------------------------------
+// ---- memory regions and windows -------------------------------------------------------------------------------------
 
 enum alb_access {
     ALB_ACCESS_LOCAL_WRITE = 1 << 0,
@@ -88,7 +88,7 @@ uint32_t alb_region_key(const struct alb_region *region);
 void alb_region_set_user(struct alb_region *region, void *user);
 void *alb_region_user(const struct alb_region *region);
 
-// ---- completion queues ------------------------------------------------------------------------------------
+// ---- completion queues ----------------------------------------------------------------------------------------------
 
 enum alb_wc_status {
     ALB_WC_SUCCESS,
@@ -188,7 +188,7 @@ void alb_cq_set_silent(struct alb_cq *cq);
 // True once it has overrun: completions were lost, its queue pairs are in error.
 bool alb_cq_is_overrun(const struct alb_cq *cq);
 
-// ---- scatter/gather ---------------------------------------------------------------------------------------
+// ---- scatter/gather -------------------------------------------------------------------------------------------------
 
 struct alb_sge {
     uint64_t addr;
@@ -196,7 +196,7 @@ struct alb_sge {
     uint32_t lkey;
 };
 
-// ---- extended reliable connected service (annex A14) ------------------------------------------------------
+// ---- extended reliable connected service (annex A14) ----------------------------------------------------------------
 //
 // An XRC_SEND queue pair asks, an XRC_RECV one executes. Every request names a shared receive queue of the same domain
 // as the executing queue pair: a SEND is received there, and the memory that a request may touch is that of the shared
@@ -207,7 +207,7 @@ int alb_xrcd_create(struct alb_engine *engine, struct alb_xrcd **xrcd);
 // EBUSY while a shared receive queue or a queue pair belongs to it.
 int alb_xrcd_destroy(struct alb_xrcd *xrcd);
 
-// ---- shared receive queues --------------------------------------------------------------------------------
+// ---- shared receive queues ------------------------------------------------------------------------------------------
 
 // ENOMEM/EINVAL beyond the configured limits.
 int alb_srq_create(struct alb_pd *pd, uint32_t wr_max, uint32_t sge_max, uint32_t limit, void *user,
@@ -228,7 +228,7 @@ void alb_srq_query(const struct alb_srq *srq, uint32_t *wr_max, uint32_t *sge_ma
 // [ring] ENOMEM: full; EINVAL: too many entries. Keys are checked when the receive is used.
 int alb_srq_post(struct alb_srq *srq, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count);
 
-// ---- address vectors and handles --------------------------------------------------------------------------
+// ---- address vectors and handles ------------------------------------------------------------------------------------
 
 struct alb_av {
     struct alb_addr local; // source GID
@@ -248,7 +248,7 @@ int alb_ah_create(struct alb_pd *pd, const struct alb_av *av, struct alb_ah **ah
 int alb_ah_destroy(struct alb_ah *ah);
 const struct alb_av *alb_ah_av(const struct alb_ah *ah);
 
-// ---- queue pairs ------------------------------------------------------------------------------------------
+// ---- queue pairs ----------------------------------------------------------------------------------------------------
 
 enum alb_qp_type {
     ALB_QPT_RC = 2,

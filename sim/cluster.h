@@ -25,7 +25,7 @@
 struct alb_cluster;
 struct alb_channel; // two connected queue pairs
 
-// ---- configuration ------------------------------------------------------------------------------------------
+// ---- configuration --------------------------------------------------------------------------------------------------
 
 // Queue-pair contexts in the cache of an RNIC: a packet whose queue pair is not in it makes the whole pipeline (one
 // each way) wait. Only for transport "rc": csa needs one context of a datagram queue pair.
@@ -93,7 +93,7 @@ struct alb_cluster_config {
 // The transport's defaults for a data centre: one packet a burst, limits for 512 KiB a host. EINVAL: no such transport.
 int alb_cluster_config_default(struct alb_cluster_config *config, const char *transport);
 
-// ---- life ---------------------------------------------------------------------------------------------------
+// ---- life -----------------------------------------------------------------------------------------------------------
 
 // The topology is copied. EINVAL: what alb_engine_create says of the engine's configuration, or one that contradicts
 // itself (a buffer smaller than the headroom of its ports); ENOMEM.
@@ -127,7 +127,7 @@ const struct alb_topology *alb_cluster_topology(const struct alb_cluster *cluste
 alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t from, uint32_t to, uint64_t bytes,
                                     uint32_t payload_bytes, uint32_t overhead_bytes);
 
-// ---- channels -----------------------------------------------------------------------------------------------
+// ---- channels -------------------------------------------------------------------------------------------------------
 
 struct alb_connection {
     uint32_t host[2];      // side 0 and side 1
@@ -185,7 +185,7 @@ int alb_cluster_expect(struct alb_cluster *cluster, struct alb_channel *channel,
 // memory_bytes of that host; NULL without real bytes.
 uint8_t *alb_cluster_memory(struct alb_cluster *cluster, uint32_t host);
 
-// ---- faults -------------------------------------------------------------------------------------------------
+// ---- faults ---------------------------------------------------------------------------------------------------------
 
 enum alb_cluster_fault_kind {
     ALB_FAULT_LOSS,    // value: chance in parts per billion, of each packet
@@ -218,7 +218,7 @@ alb_sim_time alb_cluster_delay_min(const struct alb_cluster *cluster);
 // "loss", "corrupt", "rate", "delay", "death", "repair", "pause", "resume".
 const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind);
 
-// ---- counters -----------------------------------------------------------------------------------------------
+// ---- counters -------------------------------------------------------------------------------------------------------
 
 // Of one link, since the beginning.
 struct alb_cluster_link_stats {

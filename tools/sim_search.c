@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-// ---- the search ----------------------------------------------------------------------------------------------------
+// ---- the search -----------------------------------------------------------------------------------------------------
 
 static void write_document(const struct alb_document *document, uint64_t seed, const char *why, FILE *to)
 {

@@ -131,7 +131,7 @@ struct alb_csa_segment {
     uint64_t txn_low_water;       // REFLECT: every number of the initiator below it has ended
 };
 
-// ---- reflection ---------------------------------------------------------------------------------------------
+// ---- reflection -----------------------------------------------------------------------------------------------------
 
 enum alb_csa_command {
     ALB_CSA_TXN_ASK = 1,

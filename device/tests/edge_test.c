@@ -177,7 +177,7 @@ static void alb_edge__nothing_comes_before_it_was_sent(void **state)
     end_close(b);
 }
 
-// ---- the relay ---------------------------------------------------------------------------------------------------
+// ---- the relay ------------------------------------------------------------------------------------------------------
 
 // A foreign peer's burst to port 4791 for a queue pair of slot 3 ends up there, as if it had come directly.
 static void alb_edge__relay_to_another_slot(void **state)
@@ -328,7 +328,7 @@ static void alb_edge__takeover_of_the_front_with_an_address_that_is_gone(void **
     end_close(second);
 }
 
-// ---- faults ------------------------------------------------------------------------------------------------------
+// ---- faults ---------------------------------------------------------------------------------------------------------
 
 // Sends datagrams over a faulty edge and returns a hash of what arrived in which order.
 static uint64_t faulty_run(const char *text, uint32_t datagrams, struct alb_edge_stats *stats, uint64_t *bad)
@@ -393,7 +393,7 @@ static void alb_edge__no_faults_no_copies(void **state)
     assert_int_equal(bad, 0);
 }
 
-// ---- captures ----------------------------------------------------------------------------------------------------
+// ---- captures -------------------------------------------------------------------------------------------------------
 
 static void alb_edge__captures_both_ways(void **state)
 {

@@ -210,7 +210,7 @@ static void alb_dcqcn_config_is_valid__refuses(void **state)
         assert_false(alb_dcqcn_config_is_valid(&wrong[i]));
 }
 
-// ---- a shared queue -----------------------------------------------------------------------------------------------
+// ---- a shared queue -------------------------------------------------------------------------------------------------
 
 static void dcqcn__flows_share_whoever_came_first(void **state)
 {

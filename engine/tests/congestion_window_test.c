@@ -152,7 +152,7 @@ static void window__a_path_longer_than_the_target(void **state)
     }
 }
 
-// ---- long paths ---------------------------------------------------------------------------------------------------
+// ---- long paths -----------------------------------------------------------------------------------------------------
 
 // 1 Gb/s, and the target of real devices.
 static struct bottleneck *new_long(alb_time rtt_ns, uint32_t queue_percent)
@@ -272,7 +272,7 @@ static void window__hosts_that_stall(void **state)
     }
 }
 
-// ---- one by one ---------------------------------------------------------------------------------------------------
+// ---- one by one -----------------------------------------------------------------------------------------------------
 
 static const struct alb_engine_config config = {
     .window_start_bytes = 64000,

@@ -191,7 +191,7 @@ static void alb_credit__books_stay_right_whatever_comes(void **state)
     }
 }
 
-// ---- shares -------------------------------------------------------------------------------------------------------
+// ---- shares ---------------------------------------------------------------------------------------------------------
 
 // Sender i sends so many bytes each 10 us.
 static void send_for(const uint32_t bytes[SENDERS], alb_time ns)
@@ -265,7 +265,7 @@ static void alb_credit_share__who_stops_is_not_compared_with(void **state)
     assert_int_equal(share(1), 0);
 }
 
-// ---- senders that keep to it --------------------------------------------------------------------------------------
+// ---- senders that keep to it ----------------------------------------------------------------------------------------
 
 struct packet {
     uint32_t sender;

@@ -563,7 +563,7 @@ static void bits__are_cleared_part_by_part(void **state)
 }
 
 // ---- requests that fail half way
-// --------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 // A WRITE of 16 segments leaves in part, then its memory goes.
 static void break_write(uint64_t wr_id)

@@ -10,7 +10,7 @@ enum {
     MTU = 1024,
 };
 
-// ---- configuration ----
+// ---- configuration --------------------------------------------------------------------------------------------------
 
 struct ledger {
     size_t bytes_held, bytes_most;
@@ -150,7 +150,7 @@ static void alb_engine_create__no_memory(void **state)
     assert_int_equal(ledger.bytes_held, 0);
 }
 
-// ---- memory ----
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 static void one_queue_pair_64_peers(struct alb_engine_config *config)
 {
@@ -226,7 +226,7 @@ static void alb_engine_tx__no_memory_on_the_data_path(void **state)
     pair_free(pair);
 }
 
-// ---- clockwork ----
+// ---- clockwork ------------------------------------------------------------------------------------------------------
 
 static void alb_engine_deadline__is_the_next_timer(void **state)
 {

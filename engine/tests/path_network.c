@@ -97,7 +97,7 @@ uint32_t network_good(const struct network *network)
     return good;
 }
 
-// ---- sender -----------------------------------------------------------------------------------------------
+// ---- sender ---------------------------------------------------------------------------------------------------------
 
 static alb_time arrival(struct network *network, struct network_path *path, uint32_t bytes)
 {
@@ -219,7 +219,7 @@ static void probe(struct network *network)
     send_burst(network, 1);
 }
 
-// ---- receiver ---------------------------------------------------------------------------------------------
+// ---- receiver -------------------------------------------------------------------------------------------------------
 
 static void on_packet(struct network *network, struct network_path *path)
 {
@@ -246,7 +246,7 @@ static void send_frame(struct network *network)
     assert_true(network->frame_next - network->frame_first < NETWORK_FRAMES);
 }
 
-// ---- time -------------------------------------------------------------------------------------------------
+// ---- time -----------------------------------------------------------------------------------------------------------
 
 // The path whose next packet comes first.
 static struct network_path *next_path(struct network *network, alb_time *at)

@@ -60,7 +60,7 @@ int albdv_expect(struct ibv_qp *qp, const struct albdv_expectation *expectation)
     return dv ? dv->expect(qp, expectation) : error;
 }
 
-// ---- queue pairs ---------------------------------------------------------------------------------------------------
+// ---- queue pairs ----------------------------------------------------------------------------------------------------
 
 struct albdv_qp_ex *albdv_extend_qp(struct ibv_qp *qp, const struct albdv_qp_attr *attr)
 {
@@ -101,7 +101,7 @@ uint64_t albdv_wc_read_number(struct ibv_cq_ex *cq)
     return dv ? dv->wc_read_number(cq) : 0;
 }
 
-// ---- regions -------------------------------------------------------------------------------------------------------
+// ---- regions --------------------------------------------------------------------------------------------------------
 
 struct albdv_region *albdv_create_region(struct ibv_mr *mr, const struct albdv_region_attr *attr)
 {
@@ -128,7 +128,7 @@ struct ibv_mr *albdv_reg_durable(struct ibv_pd *pd, const char *path, size_t len
     return dv ? dv->reg_durable(pd, path, length, access, flags) : NULL;
 }
 
-// ---- proposals -----------------------------------------------------------------------------------------------------
+// ---- proposals ------------------------------------------------------------------------------------------------------
 
 int albdv_set_validator(struct ibv_mr *mr, albdv_validate *validate, void *context)
 {
@@ -170,7 +170,7 @@ int albdv_answer_proposal(struct albdv_proposal *proposal, int accept)
     return dv ? dv->answer_proposal(proposal, accept) : error;
 }
 
-// ---- partial completion --------------------------------------------------------------------------------------------
+// ---- partial completion ---------------------------------------------------------------------------------------------
 
 int albdv_query_partial(struct ibv_qp *qp, enum albdv_side side, uint32_t number, struct albdv_partial *partial,
                         size_t size, uint64_t *bitmap, uint32_t words)

@@ -36,7 +36,7 @@ struct alb_send_wr *alb_door_builder_begin(struct alb_door_qp *qp, enum alb_wr_o
 // The flags of the request that begins, without INLINE; unknown ones are refused.
 uint32_t alb_door_builder_flags(struct alb_door_qp *qp);
 
-// ---- plugins/verbs/txn.c ----------------------------------------------------------------------------------
+// ---- plugins/verbs/txn.c --------------------------------------------------------------------------------------------
 
 // The data of the transaction's write begun last.
 void alb_door_txn_set_sge_list(struct alb_door_qp *qp, size_t count, const struct ibv_sge *list);

@@ -37,7 +37,7 @@
 // IBV_ACCESS_FLUSH_GLOBAL and IBV_ACCESS_FLUSH_PERSISTENT, which an older <infiniband/verbs.h> has not.
 #define ALB_DOOR_ACCESS_FLUSH (3u << 8)
 
-// ---- devices ----------------------------------------------------------------------------------------------
+// ---- devices --------------------------------------------------------------------------------------------------------
 
 struct alb_door_device {
     struct ibv_device device;
@@ -66,7 +66,7 @@ struct alb_door_region;
 struct alb_durable;
 struct alb_door_channel_of_proposals;
 
-// ---- contexts ---------------------------------------------------------------------------------------------
+// ---- contexts -------------------------------------------------------------------------------------------------------
 
 // Objects of a context, in the order in which closing it destroys what the program left.
 enum alb_door_kind {
@@ -201,7 +201,7 @@ int alb_door_channel_release(struct alb_door_channel *channel);
 int alb_door_pd_release(struct alb_door_pd *pd);
 int alb_door_td_release(struct alb_door_td *td);
 
-// ---- events -----------------------------------------------------------------------------------------------
+// ---- events ---------------------------------------------------------------------------------------------------------
 
 // Where the device delivers the engine's events; holds the driver token, calls nothing but notices and, to reject what
 // has no validator to ask, the engine.
@@ -232,7 +232,7 @@ bool alb_door_is_acknowledged(pthread_mutex_t *mutex, const uint32_t *completed,
 void alb_door_wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
                                 uint32_t delivered);
 
-// ---- protection domains -----------------------------------------------------------------------------------
+// ---- protection domains ---------------------------------------------------------------------------------------------
 
 struct alb_door_td {
     struct ibv_td td;
@@ -269,7 +269,7 @@ static inline void alb_door_pd_put(struct ibv_pd *pd)
     atomic_fetch_sub(&alb_door_pd(pd)->refs, 1);
 }
 
-// ---- memory -----------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 struct alb_door_mr {
     struct ibv_mr mr;
@@ -315,7 +315,7 @@ struct ibv_mr *alb_door_mr_from_durable(struct ibv_pd *pd, struct alb_durable *d
 // are long enough.
 int alb_door_check_mapped(const void *address, size_t length, bool writable);
 
-// ---- completion queues ------------------------------------------------------------------------------------
+// ---- completion queues ----------------------------------------------------------------------------------------------
 
 struct alb_door_channel {
     struct ibv_comp_channel channel;
@@ -364,7 +364,7 @@ void alb_door_drive(const struct alb_door_cq *cq);
 struct alb_door_cq *alb_door_cq_create(struct ibv_context *context, int entries, void *cq_context,
                                        struct ibv_comp_channel *channel, int vector);
 
-// ---- shared receive queues, address handles ---------------------------------------------------------------
+// ---- shared receive queues, address handles -------------------------------------------------------------------------
 
 enum { ALB_DOOR_SRQ_NOTICES = 2 };
 
@@ -398,7 +398,7 @@ static inline struct alb_door_ah *alb_door_ah(struct ibv_ah *ah)
 int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av);
 void alb_door_av_to_attr(const struct alb_av *av, struct ibv_ah_attr *attr);
 
-// ---- XRC --------------------------------------------------------------------------------------------------
+// ---- XRC ------------------------------------------------------------------------------------------------------------
 
 struct alb_door_domain;
 struct alb_door_target;
@@ -419,7 +419,7 @@ static inline struct alb_door_xrcd *alb_door_xrcd(struct ibv_xrcd *xrcd)
 struct alb_xrcd *alb_door_engine_xrcd(struct ibv_xrcd *xrcd);
 void alb_door_domains_after_fork(void);
 
-// ---- queue pairs ------------------------------------------------------------------------------------------
+// ---- queue pairs ----------------------------------------------------------------------------------------------------
 
 enum { ALB_DOOR_QP_NOTICES = 6 };
 

@@ -32,7 +32,7 @@ static int expect(struct ibv_qp *qp, const struct albdv_expectation *expectation
     return error;
 }
 
-// ---- transactions --------------------------------------------------------------------------------------------------
+// ---- transactions ---------------------------------------------------------------------------------------------------
 
 static struct alb_door_context *context_of(struct alb_door_qp *qp)
 {
@@ -121,7 +121,7 @@ static uint64_t wc_read_number(struct ibv_cq_ex *cq)
     return wc->opcode & ALB_WC_RECV ? 0 : (uint64_t)wc->src_qpn << 32 | wc->imm_data;
 }
 
-// ---- partial completion --------------------------------------------------------------------------------------------
+// ---- partial completion ---------------------------------------------------------------------------------------------
 
 static int query_partial(struct ibv_qp *qp, enum albdv_side side, uint32_t number, struct albdv_partial *partial,
                          size_t size, uint64_t *bitmap, uint32_t words)
@@ -161,7 +161,7 @@ static int ask_partial(struct albdv_qp_ex *dv, uint32_t number)
     return error;
 }
 
-// --------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 const struct alb_dv_table *albedo_bridge_dv(void)
 {

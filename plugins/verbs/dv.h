@@ -36,20 +36,20 @@ struct alb_dv_table {
 // To be called through the symbol's version node, ALBEDO_PRIVATE.
 const struct alb_dv_table *albedo_bridge_dv(void);
 
-// ---- txn.c ------------------------------------------------------------------------------------------------
+// ---- txn.c ----------------------------------------------------------------------------------------------------------
 
 struct albdv_qp_ex *alb_door_extend_qp(struct ibv_qp *qp, const struct albdv_qp_attr *attr);
 struct albdv_qp_ex *alb_door_qp_ex_from(struct ibv_qp_ex *qp);
 struct alb_door_qp *alb_door_qp_of_dv(struct albdv_qp_ex *dv);
 
-// ---- region.c ---------------------------------------------------------------------------------------------
+// ---- region.c -------------------------------------------------------------------------------------------------------
 
 struct albdv_region *alb_door_create_region(struct ibv_mr *mr, const struct albdv_region_attr *attr);
 int alb_door_destroy_region(struct albdv_region *region);
 int alb_door_region_is_poisoned(const struct albdv_region *region);
 struct ibv_mr *alb_door_reg_durable(struct ibv_pd *pd, const char *path, size_t length, int access, uint32_t flags);
 
-// ---- proposal.c -------------------------------------------------------------------------------------------
+// ---- proposal.c -----------------------------------------------------------------------------------------------------
 
 int alb_door_set_validator(struct ibv_mr *mr, albdv_validate *validate, void *context);
 struct albdv_proposal_channel *alb_door_create_proposal_channel(struct ibv_context *context);

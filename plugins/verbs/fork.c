@@ -38,7 +38,7 @@ void alb_door_for_each_context(void (*visit)(struct alb_door_context *context, v
     pthread_mutex_unlock(&opened.mutex);
 }
 
-// ---- what a child gets --------------------------------------------------------------------------------------------
+// ---- what a child gets ----------------------------------------------------------------------------------------------
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {

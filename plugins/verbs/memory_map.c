@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 // ---- files
-// ------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22 // of Linux 5.14
@@ -32,7 +32,7 @@ static int check_file(uintptr_t at)
 }
 
 // ---- asked of the kernel: Linux 6.11 or later
-// ------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 // PROCMAP_QUERY of <linux/fs.h>, which an older one has not. It finds a mapping as a page fault does; the text below
 // takes a microsecond a mapping, and some processes have tens of thousands.
@@ -71,7 +71,7 @@ static int query_mapped(int fd, uintptr_t at, uintptr_t end, bool writable)
 }
 
 // ---- read as text
-// ----------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 // Reads /proc/self/maps (proc(5)) line by line without the C library's streams, which allocate.
 struct reader {
@@ -157,7 +157,7 @@ static int read_mapped(int fd, uintptr_t at, uintptr_t end, bool writable)
     return at < end ? EFAULT : 0;
 }
 
-// --------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 static int check(uintptr_t at, uintptr_t end, bool writable)
 {

@@ -25,7 +25,7 @@ void alb_door_proposals_after_fork(void)
     pthread_cond_init(&all.rested, NULL);
 }
 
-// ---- checkers ------------------------------------------------------------------------------------------------------
+// ---- checkers -------------------------------------------------------------------------------------------------------
 
 static void put_checker(struct alb_door_checker *checker)
 {
@@ -60,7 +60,7 @@ static struct alb_door_checker *find_checker(const struct alb_region *region)
     return NULL;
 }
 
-// ---- a proposal ----------------------------------------------------------------------------------------------------
+// ---- a proposal -----------------------------------------------------------------------------------------------------
 
 static struct alb_txn_id id_of(const struct alb_door_proposal *proposal)
 {
@@ -211,7 +211,7 @@ int alb_door_proposal_answer(struct alb_door_proposal *proposal, bool accept)
     return error;
 }
 
-// ---- a region begins and ends to be checked ------------------------------------------------------------------------
+// ---- a region begins and ends to be checked -------------------------------------------------------------------------
 
 static int set_checked(struct alb_door_mr *mr, bool checked)
 {
@@ -324,7 +324,7 @@ int alb_door_set_validator(struct ibv_mr *outer, albdv_validate *validate, void 
     return error;
 }
 
-// ---- channels ------------------------------------------------------------------------------------------------------
+// ---- channels -------------------------------------------------------------------------------------------------------
 
 static struct alb_door_channel_of_proposals *door_channel(struct albdv_proposal_channel *channel)
 {
@@ -417,7 +417,7 @@ int alb_door_answer_proposal(struct albdv_proposal *outer, int accept)
     return alb_door_proposal_answer(proposal, accept != 0);
 }
 
-// ---- a context ends ------------------------------------------------------------------------------------------------
+// ---- a context ends -------------------------------------------------------------------------------------------------
 
 // What its program has taken and not answered.
 void alb_door_proposals_end(struct alb_door_context *context)

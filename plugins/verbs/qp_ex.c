@@ -69,7 +69,7 @@ static struct alb_send_wr *begin_remote(struct ibv_qp_ex *ex, enum alb_wr_opcode
     return wr;
 }
 
-// ---- data ----------------------------------------------------------------------------------------------------------
+// ---- data -----------------------------------------------------------------------------------------------------------
 
 // A setter belongs to the request before it: without one the batch is refused.
 static bool is_building(struct alb_door_builder *builder)
@@ -168,7 +168,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
         builder_of(ex)->wr.remote_srqn = remote_srqn;
 }
 
-// ---- operations ----------------------------------------------------------------------------------------------------
+// ---- operations -----------------------------------------------------------------------------------------------------
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
@@ -236,7 +236,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
     wr->bind = alb_door_bind(mw, info, rkey);
 }
 
-// ---- batches -------------------------------------------------------------------------------------------------------
+// ---- batches --------------------------------------------------------------------------------------------------------
 
 // In a forked child a thread that is not there may hold the lock: nothing is waited for, and the batch is refused.
 static void wr_start(struct ibv_qp_ex *ex)
@@ -272,7 +272,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
     alb_spinlock_give(&qp->send_lock);
 }
 
-// ---- creation ------------------------------------------------------------------------------------------------------
+// ---- creation -------------------------------------------------------------------------------------------------------
 
 // The table of operations and types in ibv_wr_post(3).
 uint64_t alb_door_builder_ops(enum ibv_qp_type type)

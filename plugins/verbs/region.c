@@ -16,7 +16,7 @@ struct alb_door_region {
     void *own_words; // NULL: the program's
 };
 
-// ---- version words -------------------------------------------------------------------------------------------------
+// ---- version words --------------------------------------------------------------------------------------------------
 
 static uint64_t stride_of(const struct ibv_mr *mr, const struct albdv_region_attr *attr)
 {
@@ -126,7 +126,7 @@ int alb_door_region_is_poisoned(const struct albdv_region *region)
     return is_poisoned;
 }
 
-// ---- files ---------------------------------------------------------------------------------------------------------
+// ---- files ----------------------------------------------------------------------------------------------------------
 
 struct ibv_mr *alb_door_reg_durable(struct ibv_pd *pd, const char *path, size_t length, int access, uint32_t flags)
 {

@@ -35,7 +35,7 @@ static void refuse(struct albdv_qp_ex *dv, int error)
     alb_door_builder_refuse(txn_of(dv)->qp->builder, error);
 }
 
-// ---- transactions --------------------------------------------------------------------------------------------------
+// ---- transactions ---------------------------------------------------------------------------------------------------
 
 static void wr_txn(struct albdv_qp_ex *dv, enum albdv_level level, uint32_t flags)
 {
@@ -192,7 +192,7 @@ static void wr_reconcile(struct albdv_qp_ex *dv, const struct albdv_token *token
         alb_qp_txn_reconcile_stage(qp->engine_qp, qp->ex.wr_id, flags, &engine_token, (enum alb_txn_decision)decision);
 }
 
-// ---- requests of verbs that say more -------------------------------------------------------------------------------
+// ---- requests of verbs that say more --------------------------------------------------------------------------------
 
 // The WRITE or SEND being built, or NULL.
 static struct alb_send_wr *message_of(struct albdv_qp_ex *dv, enum ibv_qp_type type)
@@ -267,7 +267,7 @@ static void wr_resend(struct albdv_qp_ex *dv, uint32_t number, uint32_t rkey, ui
     wr->is_resend = true;
 }
 
-// ---- life ----------------------------------------------------------------------------------------------------------
+// ---- life -----------------------------------------------------------------------------------------------------------
 
 static const struct albdv_qp_ex operations = {
     .wr_txn = wr_txn,

@@ -135,7 +135,7 @@ static void destroy_qp__takes_its_completions(void **state)
     assert_int_equal(ibv_destroy_qp(b), 0);
 }
 
-// ---- extended ------------------------------------------------------------------------------------------------------
+// ---- extended -------------------------------------------------------------------------------------------------------
 
 static struct ibv_cq_ex *create_ex(struct fixture *f, uint64_t flags)
 {
@@ -265,7 +265,7 @@ static void cq_ex__a_shown_completion_has_given_its_place_back(void **state)
 }
 
 // ---- verbs between ibv_start_poll and ibv_end_poll
-// --------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 struct other {
     struct ibv_cq *cq;

@@ -85,7 +85,7 @@ static void refused__flush(void **state)
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-// ---- errno ---------------------------------------------------------------------------------------------------------
+// ---- errno ----------------------------------------------------------------------------------------------------------
 
 // What a call returns, whichever sign it has, is in errno.
 #define SAYS(error, call)                    \
@@ -193,7 +193,7 @@ static void errno__of_devices_and_ports(void **state)
     SAYS(EINVAL, ibv_close_device(NULL));
 }
 
-// ---- names ---------------------------------------------------------------------------------------------------------
+// ---- names ----------------------------------------------------------------------------------------------------------
 
 // The names that provider libraries import can be found and called.
 static void private_names__by_node(void **state)
