@@ -549,8 +549,6 @@ static void alb_store__a_broken_journal_is_written_anew(void **state)
     shelf_crash(&shelf);
 }
 
-// When the file could not be written back once, a second attempt may succeed without having written anything: only the
-// journal has the bytes for sure.
 // Of what is asked for then nobody will say whether it was written.
 static void alb_store_stop__gives_back_what_it_cannot_answer(void **state)
 {
@@ -574,6 +572,8 @@ static void alb_store_stop__gives_back_what_it_cannot_answer(void **state)
     shelf_crash(&shelf);
 }
 
+// When the file could not be written back once, a second attempt may succeed without having written anything: only the
+// journal has the bytes for sure.
 static void alb_store__a_file_that_was_not_written_back_needs_its_journal(void **state)
 {
     static struct shelf_txn txns[20];
