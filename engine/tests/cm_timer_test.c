@@ -158,12 +158,12 @@ static void mra__is_longer_than_what_a_patient_peer_waits_by_itself(void **state
 }
 
 // The peer was asked for the longest patience, and the answer behind that was lost.
-static void rej__is_kept_for_longer_than_any_patience(void **state)
+static void lose_a_rejection_behind_patience(struct cm_pair *cm, alb_time timewait_ns)
 {
-    struct cm_pair *cm = *state;
     cm_connect(cm);
     struct alb_cm_message req = cm_expect_sent(cm, 0, ALB_CM_REQ);
     cm_take_request(cm);
+    cm->ids[0]->timewait_ns = cm->ids[1]->timewait_ns = timewait_ns; // the request says it
     for (int i = ALB_CM_PATIENCE_FIRST_CODE; i < ALB_CM_PATIENCE_CODE; i++) {
         cm_inject(cm, 0, &req);
         cm_expect_sent(cm, 1, ALB_CM_MRA);
@@ -177,13 +177,23 @@ static void rej__is_kept_for_longer_than_any_patience(void **state)
     assert_int_equal(alb_cm_reject(cm->ids[1], ALB_CM_REJ_CONSUMER_DEFINED, NULL, cm->pair->now), 0);
     cm_expect_sent(cm, 1, ALB_CM_REJ);
     cm_lose(cm, 1);
-    pair_pass(cm->pair, (4096ull << ALB_CM_PATIENCE_CODE) + CM_TIMEWAIT_NS);
+    pair_pass(cm->pair, (4096ull << ALB_CM_PATIENCE_CODE) + timewait_ns);
     cm_expect_sent(cm, 0, ALB_CM_REQ);
     cm_deliver(cm, 0);
     cm_expect_no_event(cm, 1); // the user has answered it
     cm_expect_sent(cm, 1, ALB_CM_REJ);
     cm_deliver(cm, 1);
     cm_expect_event(cm, 0, ALB_CM_EVENT_REJECTED);
+}
+
+static void rej__is_kept_for_longer_than_any_patience(void **state)
+{
+    lose_a_rejection_behind_patience(*state, CM_TIMEWAIT_NS);
+}
+
+static void rej__is_kept_longer_for_a_peer_far_away(void **state)
+{
+    lose_a_rejection_behind_patience(*state, 5 * ALB_NS_PER_S);
 }
 
 // Else a peer that asks again and again would keep it half open for ever.
@@ -256,6 +266,7 @@ int main(void)
         CM_TEST(mra__one_for_each_copy_of_a_message),
         CM_TEST(mra__a_question_that_comes_again_allows_no_other),
         CM_TEST(rej__is_kept_for_longer_than_any_patience),
+        CM_TEST(rej__is_kept_longer_for_a_peer_far_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ static void on_response(struct rdmacm_id *id, const struct alb_cm_message *messa
         return; // the peer asks again
     id->remote_qpn = alb_cm_rep_qpn(&message->rep);
     id->sq_psn = message->rep.starting_psn;
-    id->mtu_code = alb_cm_id_mtu(id->cm);
+    id->path.mtu = id->mtu_code = alb_cm_id_mtu(id->cm);
     id->remote_ece = message->ece;
     id->rnr_retry_count = message->rep.rnr_retry_count;
     id->rd_atomic = ALB_MIN(id->rd_atomic, message->rep.responder_resources);

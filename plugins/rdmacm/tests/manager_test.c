@@ -50,6 +50,7 @@ static void connect__to_a_device_with_shorter_packets(void **state)
     pass_event(channels[0], RDMA_CM_EVENT_ESTABLISHED);
     assert_int_equal(path_mtu_of(client->qp), is_roce ? IBV_MTU_1024 : IBV_MTU_4096);
     assert_int_equal(path_mtu_of(server->qp), is_roce ? IBV_MTU_1024 : IBV_MTU_4096);
+    assert_int_equal(client->route.path_rec->mtu, path_mtu_of(client->qp));
     struct rdma_cm_id *ids[] = {client, server};
     for (int i = 0; i < 2; i++) {
         rdma_destroy_qp(ids[i]);
