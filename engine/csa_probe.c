@@ -167,7 +167,7 @@ void alb_stream_out_probe_oldest(struct alb_stream_out *out)
 static bool has_more(const struct alb_stream_out *out)
 {
     bool is_known = out->csa->assoc->peer_epoch != 0; // else only the first message is answered (csa_admit.c)
-    return is_known && out->place == ALB_LINE_READY && out->lost_count == 0 && !alb_stream_out_is_at_end(out);
+    return is_known && out->place == ALB_LINE_READY && !alb_stream_out_is_at_end(out);
 }
 
 static void probe(struct alb_stream_out *out, alb_time now)

@@ -50,16 +50,22 @@ static void probe__sends_the_newest_segment_again(void **state)
     assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 3 * CSA_PAIR_SEGMENT);
 }
 
-// A link takes a batch at a time. Nothing of the first asked for a report, and the rest waits for longer than silence.
+// A link takes a batch at a time. Nothing of the first asks for a report.
+static void send_a_batch_of_many(struct csa_pair *c)
+{
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 40 * CSA_PAIR_SEGMENT);
+    alb_engine_bells(c->engines[0], c->pair->now);
+    c->pair->hosts[0].tx.segment_capacity = 4;
+    assert_int_equal(pair_send_batch(c->pair, 0), 4);
+}
+
+// The rest waits for longer than silence.
 static void probe__asks_before_what_is_new(void **state)
 {
     struct csa_pair *c = *state;
     struct alb_csa_frame frame;
     csa_pair_greet(c);
-    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 40 * CSA_PAIR_SEGMENT);
-    alb_engine_bells(c->engines[0], c->pair->now);
-    c->pair->hosts[0].tx.segment_capacity = 4;
-    assert_int_equal(pair_send_batch(c->pair, 0), 4);
+    send_a_batch_of_many(c);
     uint32_t sent = alb_stream_out_count(&c->csa[0]->requests);
     pair_deliver_all(c->pair, 0);
     assert_int_equal(pair_send(c->pair, 1), 0);
@@ -71,6 +77,40 @@ static void probe__asks_before_what_is_new(void **state)
     pair_settle(c->pair);
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
+}
+
+// But if that is not answered either something may be lost.
+static void probe__asks_once_before_what_is_new(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    csa_pair_greet(c);
+    send_a_batch_of_many(c);
+    while (pair_count(c->pair, 0) > 0)
+        pair_lose(c->pair, 0);
+    pair_pass(c->pair, SILENCE_NS);
+    pair_pass(c->pair, 2 * SILENCE_NS); // the link has taken nothing meanwhile
+    assert_true(pair_send_batch(c->pair, 0) > 0);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_PROBE, &frame), 1);
+    csa_pair_count(c, 0, ALB_CSA_REQUEST, &frame);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 1);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+}
+
+// Who has never been heard answers the first message only.
+static void probe__the_first_message_though_more_follows(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    send_a_batch_of_many(c);
+    while (pair_count(c->pair, 0) > 0)
+        pair_lose(c->pair, 0);
+    pair_pass(c->pair, SILENCE_NS);
+    assert_true(pair_send_batch(c->pair, 0) > 0);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_PROBE, NULL), 0);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 1);
+    assert_true(csa_pair_count(c, 0, ALB_CSA_REQUEST, &frame) > 0);
 }
 
 static void use_a_trace(struct alb_engine_config *config)
@@ -570,6 +610,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(probe__sends_the_newest_segment_again),
         CSA_PAIR_TEST(probe__asks_before_what_is_new),
+        CSA_PAIR_TEST(probe__asks_once_before_what_is_new),
+        CSA_PAIR_TEST(probe__the_first_message_though_more_follows),
         CSA_PAIR_TEST(probe__waits_twice_as_long_each_time),
         CSA_PAIR_TEST(probe__newest_and_oldest_take_turns),
         CSA_PAIR_TEST(probe__none_while_nothing_is_owed),
