@@ -244,7 +244,7 @@ static void end_answers(struct alb_rc *rc)
         rc->ack_is_due = false;
         rc->farewells = 0;
     }
-    if (!rc->nak_is_due)
+    if (!rc->nak_is_due && !rc->is_completing)
         rc->answer_count = 0;
     rc->cnp_is_due = false;
 }
@@ -305,6 +305,8 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
     bool is_cnp = packet->info->service == ALB_SERVICE_CNP;
     if (!is_cnp && (packet->info->service != rc->service || !takes(qp->type, packet->info->flags)))
         return ALB_DROP_BAD_SERVICE;
+    if (alb_unlikely(!qp->peer)) // reset, and in error without a connection since
+        return ALB_DROP_WRONG_QP_STATE;
     enum alb_drop drop = alb_rc_check_peer(qp, packet->datagram);
     if (drop != ALB_DROP_NONE)
         return drop;
@@ -313,8 +315,12 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
         alb_rc_on_cnp(rc, now);
         return ALB_DROP_NONE;
     }
-    if (alb_unlikely(alb_datagram_is_marked(packet->datagram)) && packet->payload_bytes > 0)
+    if (alb_unlikely(alb_datagram_is_marked(packet->datagram)) && packet->payload_bytes > 0) {
+        if (packet->info->flags & ALB_OPCODE_RESPONSE) // of a READ, which our own window bounds
+            alb_congestion_on_mark(qp->engine->congestion, &qp->peer->congestion, (uint32_t)qp->peer->inflight_bytes,
+                                   now);
         alb_rc_on_mark(rc, now);
+    }
     if (alb_unlikely(!qp->is_established)) {
         qp->is_established = true;
         alb_event_raise(qp->engine, &qp->event, ALB_EVENT_COMM_EST);

@@ -86,6 +86,7 @@ struct alb_rc {
     bool ack_is_due;
     uint8_t farewells; // acknowledgements to repeat before the queue pair goes
     bool cnp_is_due;
+    bool is_completing; // a message: if that ends the queue pair, a NAK behind the answers says so
     struct alb_dcqcn_np np;
     bool nak_is_due; // RNR NAKs too; stands behind the answers that are owed
     uint8_t nak_syndrome;

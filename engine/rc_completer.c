@@ -98,8 +98,9 @@ static void hear(struct alb_rc *rc, alb_time now)
 {
     rc->heard = now;
     rc->is_held = false;
+    bool was_silent = rc->timeouts > 0; // the timer is as long as that says
     forgive_held(rc);
-    if (rc->timeouts == 0)
+    if (!was_silent)
         return;
     rc->timeouts = 0;
     alb_rc_watch(rc);

@@ -172,7 +172,9 @@ static void note_answered(struct alb_rc *rc, uint32_t psns)
 
 static enum alb_drop accept(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
 {
+    rc->is_completing = true;
     enum alb_outcome outcome = execute(rc, packet, now);
+    rc->is_completing = false;
     if (outcome == ALB_OUTCOME_RNR)
         return not_ready(rc, packet->roce.psn);
     if (alb_unlikely(outcome != ALB_OUTCOME_OK))

@@ -62,7 +62,9 @@ static bool take_send(struct alb_rc *rc, const struct usual *packet, alb_time no
         .src_qpn = qp->attr.dest_qpn,
         .sl = qp->attr.av.sl,
     };
+    rc->is_completing = true;
     alb_inbound_complete(qp, &end, now);
+    rc->is_completing = false;
     finish(rc, packet);
     return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What both tests of the completer of RC have: side 0 asks, and responses come that no engine has sent.
+// What the tests of the completer of RC have: side 0 asks, and responses come that no engine has sent.
 #pragma once
 
 #include "engine/rc.h"

@@ -233,87 +233,6 @@ static void completer__silence_costs_retries_and_each_waits_longer(void **state)
     assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
 }
 
-// Connects count more queue pairs, of which each has as much to send as the window is wide.
-static void ask_by_many(struct pair_qps *c, struct alb_qp *many[][2], uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        pair_connect(c->pair, ALB_QPT_RC, many[i], NULL);
-        assert_int_equal(pair_ask(c->pair, many[i][0], ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 0, 64 * MTU), 0);
-    }
-}
-
-// They share a window that has room for a few of them; but where nothing comes from the peer, none waits for the others
-// to fail. One alone takes 27 timeouts.
-static void completer__all_notice_a_dead_peer_side_by_side(void **state)
-{
-    enum { MANY = 60 };
-    struct pair_qps *c = *state;
-    struct alb_qp *many[MANY][2];
-    struct alb_wc wc;
-    uint32_t failed = 0, quarters = 0;
-    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
-    pair_settle(c->pair);
-    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
-    ask_by_many(c, many, MANY);
-    for (; failed < MANY && quarters < 4 * 1000; quarters++) {
-        pair_send(c->pair, 0);
-        lose_all(c, 0);
-        pair_pass(c->pair, TIMEOUT_NS / 4);
-        for (; pair_poll(c->pair, 0, &wc); failed++)
-            assert_int_equal(wc.status, ALB_WC_RETRY_EXC_ERR);
-    }
-    assert_in_range(quarters / 4, 27, 2 * 27);
-    assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
-}
-
-// As long as the peer answers anyone, those whom the window holds back wait, and it costs them nothing.
-static void completer__being_held_back_costs_nothing_while_the_peer_is_heard(void **state)
-{
-    enum { MANY = 20 };
-    struct pair_qps *c = *state;
-    struct alb_qp *many[MANY][2];
-    ask(c, ALB_WR_RDMA_WRITE, MANY, 8);
-    ask_by_many(c, many, MANY);
-    const struct alb_peer *peer = c->qps[0]->peer;
-    for (uint32_t halves = 0; halves < 2 * 24; halves++) {
-        pair_send(c->pair, 0);
-        lose_all(c, 0);
-        if (counted(c, ALB_STAT_local_ack_timeout_err) > 0)
-            assert_in_range(peer->inflight_bytes, 1, peer->congestion.window_bytes);
-        pair_pass(c->pair, TIMEOUT_NS / 2);
-        acknowledge(c, 0, ACK);
-    }
-    pair_settle(c->pair);
-    for (uint32_t i = 0; i < MANY; i++) {
-        assert_int_equal(alb_qp_current_state(many[i][0]), ALB_QPS_RTS);
-        assert_int_equal(alb_rc_of(many[i][0])->retries_left, 7);
-    }
-    pair_pass(c->pair, 100 * (alb_time)TIMEOUT_NS); // and nothing of it is left
-    assert_int_equal(alb_qp_current_state(many[MANY - 1][0]), ALB_QPS_RTS);
-}
-
-static void for_ever(struct alb_qp_attr *attr, int side)
-{
-    attr->timeout = 0;
-}
-
-// The window is full of what was lost of one that never asks again: the peer is there, though nothing comes from it.
-static void completer__asks_a_silent_peer_though_the_window_is_full(void **state)
-{
-    struct pair_qps *c = *state;
-    struct alb_qp *patient[2];
-    pair_connect(c->pair, ALB_QPT_RC, patient, for_ever);
-    assert_int_equal(pair_ask(c->pair, patient[0], ALB_WR_RDMA_WRITE, 1, 0, 0, 128 * MTU), 0);
-    pair_send(c->pair, 0);
-    lose_all(c, 0);
-    ask(c, ALB_WR_RDMA_WRITE, 2, MTU);
-    for (uint32_t i = 0; i < 2 * 27; i++) {
-        pair_settle(c->pair);
-        pair_pass(c->pair, TIMEOUT_NS);
-    }
-    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
-}
-
 // A peer that answers is there: what is missing then is a packet.
 static void completer__a_sign_of_life_makes_timeouts_short_again(void **state)
 {
@@ -645,9 +564,6 @@ int main(void)
         PAIR_RC_TEST(completer__sequence_errors_cost_retries_until_something_moves),
         PAIR_RC_TEST(completer__a_sequence_error_that_comes_twice_costs_one_retry),
         PAIR_RC_TEST(completer__silence_costs_retries_and_each_waits_longer),
-        PAIR_RC_TEST(completer__all_notice_a_dead_peer_side_by_side),
-        PAIR_RC_TEST(completer__being_held_back_costs_nothing_while_the_peer_is_heard),
-        PAIR_RC_TEST(completer__asks_a_silent_peer_though_the_window_is_full),
         PAIR_RC_TEST(completer__a_sign_of_life_makes_timeouts_short_again),
         PAIR_RC_TEST(completer__receiver_not_ready_is_a_sign_of_life),
         PAIR_RC_TEST(completer__receiver_not_ready_gives_retries_back),

@@ -286,8 +286,8 @@ static void responder__a_broken_receive(void **state)
     check_refusal(c, &refusal);
 }
 
-// The program can't learn of the second message, so its sender may not believe that it has. The first one is
-// acknowledged by that, too.
+// The program can't learn of the second message, so its sender may not believe that it has: the NAK stands in place of
+// the first one's acknowledgement.
 static void responder__completion_queue_overruns(void **state)
 {
     struct pair_qps *c = *state;
@@ -301,6 +301,21 @@ static void responder__completion_queue_overruns(void **state)
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
     expect_ack(c, 1, NAK(ALB_NAK_REMOTE_OPERATIONAL_ERROR));
     assert_null(answer(c));
+}
+
+// What was asked before has its answer first.
+static void responder__completion_queue_overruns_behind_a_read(void **state)
+{
+    struct pair_qps *c = *state;
+    struct alb_wc wc = {0};
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 8192, 64), 0);
+    while (alb_cq_push(c->pair->hosts[1].cq, &wc, false, c->pair->now))
+        ;
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 0, 64), 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_SEND, 2, ALB_SEND_SIGNALED, 0, 8), 0);
+    pair_settle(c->pair);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_REM_OP_ERR);
 }
 
 // What the queue pair does not allow at all is an invalid request, whatever the key says (9.7.4.1.5).
@@ -527,6 +542,7 @@ int main(void)
         PAIR_RC_TEST(responder__refusals),
         PAIR_RC_TEST(responder__a_broken_receive),
         PAIR_RC_TEST(responder__completion_queue_overruns),
+        PAIR_RC_TEST(responder__completion_queue_overruns_behind_a_read),
         PAIR_RC_TEST(responder__rights_of_the_queue_pair),
         PAIR_RC_TEST(responder__no_reads_agreed),
         PAIR_RC_TEST(responder__more_reads_than_agreed),

@@ -37,6 +37,26 @@ static void rc__numbers_are_told_when_asked(void **state)
     assert_int_equal(attr.sq_psn, PAIR_PSN ^ 0x800000);
 }
 
+// It has no peer any more, though the former one may not know, and still sends.
+static void rc__reset_and_in_error_hears_nobody(void **state)
+{
+    static const uint8_t opcodes[] = {ALB_RC_WRITE_ONLY, ALB_RC_ACK, ALB_CNP};
+    struct pair_qps *c = *state;
+    struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+    assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE, c->pair->now), 0);
+    attr = pair_attr(c->pair, 1, NULL);
+    assert_int_equal(pair_move(c->pair, c->qps[1], ALB_QPS_INIT, &attr), 0);
+    attr.state = ALB_QPS_ERR;
+    assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE, c->pair->now), 0);
+    for (uint32_t i = 0; i < ALB_COUNT(opcodes); i++) {
+        const struct alb_roce roce = {
+            .opcode = opcodes[i], .pkey = 0xffff, .dest_qpn = alb_qp_number(c->qps[1]), .psn = PAIR_PSN};
+        pair_inject(c->pair, 0, &roce, NULL, 0);
+    }
+    assert_int_equal(c->pair->hosts[1].stats.dropped[ALB_DROP_WRONG_QP_STATE], ALB_COUNT(opcodes));
+    assert_int_equal(pair_send(c->pair, 1), 0);
+}
+
 static void assert_migrated(struct pair *pair, int side, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -310,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PAIR_RC_TEST(rc__numbers_are_told_when_asked),
+        PAIR_RC_TEST(rc__reset_and_in_error_hears_nobody),
         PAIR_RC_TEST(rc__packets_say_that_their_path_is_the_one),
         PAIR_RC_TEST(rc__quiet),
         PAIR_RC_TEST(rc__acknowledgement_goes_before_an_answer_of_several_requests),
