@@ -11,7 +11,7 @@
 #define ALB_CM_STRANGER_NS      (20 * ALB_NS_PER_S)   // an answer waits for a peer that has not shown that it is there
 #define ALB_CM_STRANGER_RETRIES 7                     // and is sent so many times more
 #define ALB_CM_TIME_MIN         ALB_NS_PER_MS         // between two copies of a message
-#define ALB_CM_LINGER_NS        (20 * ALB_NS_PER_S)   // an answer is kept, longer than our MRAs make a peer wait
+#define ALB_CM_LINGER_NS        (20 * ALB_NS_PER_S)   // how long an answer is kept at least
 #define ALB_CM_DOUBT_NS         (100 * ALB_NS_PER_MS) // between two questions whether the peer has a connection
 #define ALB_CM_PATIENCE_CODE    22                    // service timeout of our MRAs at most: 17 s
 // Of the first one 1 s, and twice as much of each that follows: the answer behind it may be lost, and only a question

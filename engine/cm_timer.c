@@ -29,7 +29,7 @@ void alb_cm_linger(struct alb_cm_id *id, enum alb_cm_state state, alb_time now)
 {
     alb_cm_set_state(id, state);
     alb_cm_note_lingering(id);
-    // The longest that one of our MRAs makes the peer wait, and its question then needs to come.
+    // For longer than any of our MRAs makes the peer wait before it asks again.
     alb_time patience_ns = alb_cm_code_ns(ALB_CM_PATIENCE_CODE) + id->timewait_ns;
     alb_cm_arm(id, ALB_MAX(ALB_CM_LINGER_NS, patience_ns + ALB_NS_PER_S), now);
 }

@@ -225,8 +225,8 @@ static inline uint64_t alb_congestion_rate_bytes_per_s(const struct alb_congesti
 
 // That the text names, with parameters or without (congestion_text.c); NULL: no such policy.
 const struct alb_congestion_ops *alb_congestion_find(const char *text);
-// Sets what the name of the configuration's congestion policy gives as parameters. False: it is none, or has other
-// ones.
+// Sets what the name of the configuration's congestion policy gives as parameters. False: there is no such policy, or
+// it has no such parameters.
 bool alb_congestion_set(struct alb_engine_config *config);
 // True if what the policies need of the configuration agrees.
 bool alb_congestion_agrees(const struct alb_engine_config *config);

@@ -299,28 +299,29 @@ static bool takes(enum alb_qp_type type, uint32_t flags)
     return !(flags & excluded);
 }
 
-static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
+static enum alb_drop admit(const struct alb_qp *qp, const struct alb_packet *packet)
 {
-    struct alb_rc *rc = alb_rc_of(qp);
-    bool is_cnp = packet->info->service == ALB_SERVICE_CNP;
-    if (!is_cnp && (packet->info->service != rc->service || !takes(qp->type, packet->info->flags)))
+    enum alb_service service = packet->info->service;
+    if (service != ALB_SERVICE_CNP && (service != alb_rc_of(qp)->service || !takes(qp->type, packet->info->flags)))
         return ALB_DROP_BAD_SERVICE;
     if (alb_unlikely(!qp->peer)) // reset, and in error without a connection since
         return ALB_DROP_WRONG_QP_STATE;
-    enum alb_drop drop = alb_rc_check_peer(qp, packet->datagram);
+    return alb_rc_check_peer(qp, packet->datagram);
+}
+
+static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
+{
+    struct alb_rc *rc = alb_rc_of(qp);
+    enum alb_drop drop = admit(qp, packet);
     if (drop != ALB_DROP_NONE)
         return drop;
     qp->peer->heard = now;
-    if (is_cnp) {
+    if (alb_unlikely(packet->info->service == ALB_SERVICE_CNP)) {
         alb_rc_on_cnp(rc, now);
         return ALB_DROP_NONE;
     }
-    if (alb_unlikely(alb_datagram_is_marked(packet->datagram)) && packet->payload_bytes > 0) {
-        if (packet->info->flags & ALB_OPCODE_RESPONSE) // of a READ, which our own window bounds
-            alb_congestion_on_mark(qp->engine->congestion, &qp->peer->congestion, (uint32_t)qp->peer->inflight_bytes,
-                                   now);
-        alb_rc_on_mark(rc, now);
-    }
+    if (alb_unlikely(alb_datagram_is_marked(packet->datagram)))
+        alb_rc_on_mark(rc, packet, now);
     if (alb_unlikely(!qp->is_established)) {
         qp->is_established = true;
         alb_event_raise(qp->engine, &qp->event, ALB_EVENT_COMM_EST);

@@ -165,8 +165,9 @@ enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *pack
 void alb_rc_note_executed(struct alb_rc *rc, uint32_t psns, bool ends_message, bool wants_ack);
 
 // rc_cnp.c
-// A packet of the peer's with payload came with an ECN mark: a CNP is owed, unless one was lately.
-void alb_rc_on_mark(struct alb_rc *rc, alb_time now);
+// A packet of the peer's, which is no CNP, came with an ECN mark: a CNP is owed if it brings payload, unless one was
+// lately.
+void alb_rc_on_mark(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
 void alb_rc_send_cnp(struct alb_rc *rc, struct alb_tx_builder *builder);
 // The peer has received such packets of ours.
 void alb_rc_on_cnp(struct alb_rc *rc, alb_time now);

@@ -6,9 +6,19 @@
 
 #define CNP_CLASS (48 << 2) // DSCP CS6, as NICs send it; not ECN-capable, since it is not to be marked in turn
 
-void alb_rc_on_mark(struct alb_rc *rc, alb_time now)
+static void slow_down(struct alb_rc *rc, alb_time now)
+{
+    struct alb_peer *peer = rc->qp->peer;
+    alb_congestion_on_mark(rc->qp->engine->congestion, &peer->congestion, (uint32_t)peer->inflight_bytes, now);
+}
+
+void alb_rc_on_mark(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
 {
     struct alb_engine *engine = rc->qp->engine;
+    if (packet->payload_bytes == 0) // or two would notify each other without end
+        return;
+    if (packet->info->flags & ALB_OPCODE_RESPONSE) // of a READ, which our own window bounds
+        slow_down(rc, now);
     if (alb_qp_state_of(rc->qp) == ALB_QPS_ERR || !alb_dcqcn_np_on_mark(&rc->np, &engine->config.dcqcn, now))
         return;
     rc->cnp_is_due = true;
@@ -34,7 +44,6 @@ void alb_rc_send_cnp(struct alb_rc *rc, struct alb_tx_builder *builder)
 
 void alb_rc_on_cnp(struct alb_rc *rc, alb_time now)
 {
-    struct alb_peer *peer = rc->qp->peer;
     alb_qp_count(rc->qp, ALB_STAT_rp_cnp_handled, 1);
-    alb_congestion_on_mark(rc->qp->engine->congestion, &peer->congestion, (uint32_t)peer->inflight_bytes, now);
+    slow_down(rc, now);
 }
