@@ -305,7 +305,7 @@ def run_stacks(arguments, say):
         return [], []
     if stacks.missing():
         return [], ["stacks: %s missing (scripts/setup.sh stacks)" % ", ".join(stacks.missing())]
-    bench, rows = stacks.Bench(Albedo(arguments.build), arguments.repeat), []
+    bench, rows = stacks.Bench(arguments.build, arguments.repeat), []
     for case in cases:
         rows.append(bench.run(case))
         say(rows[-1])

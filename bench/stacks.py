@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The section "stacks" of bench.py: UCX and MPI over Albedo beside what they do without it, on loopback, in one run.
+"""The section "stacks" of bench.py: UCX and MPI over both devices beside what they do without them, on loopback, in one run.
 
 UCX's and Open MPI's own TCP, and MPICH as it comes (shared memory within a host). Figures are medians over the rounds, and ratios
-medians of the rounds' own ratios: Albedo's figure by the other's.
+medians of the rounds' own ratios: a device's figure by the other's.
 """
 
 import json
@@ -17,37 +17,46 @@ import tempfile
 from measure import Failed, Timed, run_pair
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "stacks"))
-from harness import Place, describe, free_port  # noqa: E402
+from harness import Albedo, Place, describe, free_port  # noqa: E402
 from programs import OPEN_MPI, TRANSPORTS, ucx_of  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 PROGRAMS = ["ucx_perftest", "mpirun.openmpi", "mpicc.openmpi", "mpiexec.mpich", "mpicc.mpich"]
-OVER_ALBEDO = {**ucx_of("roce0"), "UCX_TLS": TRANSPORTS["rc"]}
+DEVICES = ["roce0", "albedo0"]
 
 
 class Way:
-    """A contestant: by Albedo or without it, and its programs' arguments."""
+    """A contestant: a device or what the stack does without one (None), and its programs' environment and arguments."""
 
-    def __init__(self, name, over_albedo, environment, arguments=()):
-        self.name, self.over_albedo, self.environment, self.arguments = name, over_albedo, environment, list(arguments)
+    def __init__(self, name, device, environment, arguments=()):
+        self.name, self.device, self.arguments = name, device, list(arguments)
+        over_device = {**ucx_of(device), "UCX_TLS": TRANSPORTS["rc"]} if device else {}
+        self.environment = {**over_device, **environment}
 
-    def command(self, albedo, argv):
+    def command(self, build, argv):
         variables = ["env", *("%s=%s" % pair for pair in sorted(self.environment.items())), *argv]
-        return albedo.command(Place("loopback"), variables) if self.over_albedo else variables
+        return Albedo(build, device=self.device).command(Place("loopback"), variables) if self.device else variables
 
 
-UCX_WAYS = [Way("albedo", True, OVER_ALBEDO), Way("tcp", False, {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"})]
-OPEN_MPI_ARGUMENTS = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-MPI_WAYS = {
-    "openmpi": [
-        Way("albedo", True, {**OVER_ALBEDO, **OPEN_MPI},
-            OPEN_MPI_ARGUMENTS + ["--mca", "btl", "self", "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any",
-                                  "--mca", "pml_ucx_devices", "any"]),
-        Way("tcp", False, OPEN_MPI, OPEN_MPI_ARGUMENTS + ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
-                                                          "--mca", "btl_tcp_if_include", "lo"]),
-    ],
-    "mpich": [Way("albedo", True, {**OVER_ALBEDO, "MPIR_CVAR_NOLOCAL": "1"}), Way("default", False, {})],
-}
+def over_devices(environment, arguments=()):
+    return [Way(device, device, environment, arguments) for device in DEVICES]
+
+
+def open_mpi_ways(ranks):
+    """As mpirun places the ranks itself: each on a core while there are enough, and anywhere, yielding, where there are not."""
+    crowded = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    places = crowded if ranks > len(os.sched_getaffinity(0)) else ["--bind-to", "core"]
+    by_ucx = ["--mca", "btl", "self", "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
+    by_tcp = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
+    return [*over_devices(OPEN_MPI, places + by_ucx), Way("tcp", None, OPEN_MPI, places + by_tcp)]
+
+
+def mpich_ways(_ranks):
+    return [*over_devices({"MPIR_CVAR_NOLOCAL": "1"}), Way("default", None, {})]
+
+
+UCX_WAYS = [*over_devices({}), Way("tcp", None, {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"})]
+MPI_WAYS = {"openmpi": open_mpi_ways, "mpich": mpich_ways}
 
 
 class Case:
@@ -65,7 +74,7 @@ def ucx(test, size, iterations, *options):
         port = free_port()
         argv = ["ucx_perftest", "-p", str(port), "-t", test, "-s", str(size), "-n", str(iterations), "-w", str(iterations // 10),
                 *options]
-        output, _ = run_pair(way.command(bench.albedo, argv), way.command(bench.albedo, argv[:1] + ["127.0.0.1"] + argv[1:]),
+        output, _ = run_pair(way.command(bench.build, argv), way.command(bench.build, argv[:1] + ["127.0.0.1"] + argv[1:]),
                              port, 60)
         row = re.search(r"^Final: +\d+ +\S+ +\S+ +(\S+) +\S+ +(\S+)", output, re.M)
         if not row:
@@ -79,7 +88,7 @@ def mpi(kind, implementation, ranks, size, iterations):
     def measure(bench, way):
         launcher = "mpirun.openmpi" if implementation == "openmpi" else "mpiexec.mpich"
         argv = [launcher, *way.arguments, "-n", str(ranks), bench.programs[implementation], kind, str(size), str(iterations)]
-        process = Timed(way.command(bench.albedo, argv))
+        process = Timed(way.command(bench.build, argv))
         try:
             if process.wait(process.started + 60) != 0:
                 raise Failed("failed or not finished\n" + describe(process))
@@ -99,17 +108,17 @@ def table(quick):
         yield Case("ucx/tag_bw", size, "bytes_per_s", UCX_WAYS, ucx("tag_bw", size, max(500, 20000 * 4096 // size)))
     for implementation, ways in MPI_WAYS.items():
         for size in [8, MIB] if quick else [8, 4 * KIB, 64 * KIB, MIB]:
-            yield Case(implementation + "/pingpong", size, "us", ways,
+            yield Case(implementation + "/pingpong", size, "us", ways(2),
                        mpi("pingpong", implementation, 2, size, 3000 if size < MIB else 200))
         for ranks in [2] if quick else [2, 4]:
             for size in [8, MIB]:
-                yield Case("%s/allreduce-%d" % (implementation, ranks), size, "us", ways,
+                yield Case("%s/allreduce-%d" % (implementation, ranks), size, "us", ways(ranks),
                            mpi("allreduce", implementation, ranks, size, 2000 if size < MIB else 100))
 
 
 class Bench:
-    def __init__(self, albedo, repeat):
-        self.albedo, self.repeat = albedo, repeat
+    def __init__(self, build, repeat):
+        self.build, self.repeat = build, repeat
         self.folder = tempfile.TemporaryDirectory(prefix="albedo-bench-")
         self.programs = {name: self.compile(name) for name in MPI_WAYS}
 
@@ -131,9 +140,9 @@ class Bench:
             return row
         for name, measured in values.items():
             row[name] = {"median": statistics.median(measured), "least": min(measured), "most": max(measured)}
-        other = case.ways[1].name
-        row["beside"] = other
-        row["ratio"] = statistics.median(a / b for a, b in zip(values["albedo"], values[other]))
+        row["beside"] = other = case.ways[-1].name
+        for device in DEVICES:
+            row[device]["ratio"] = statistics.median(a / b for a, b in zip(values[device], values[other]))
         return row
 
 
@@ -143,12 +152,12 @@ def missing():
 
 
 def print_table(rows):
-    print("\n%-22s %9s  %10s %10s  %-8s %7s  %s" % ("stacks: case", "bytes", "albedo", "beside it", "", "ratio", ""))
+    print("\n%-22s %9s  %18s %18s  %s" % ("stacks: case", "bytes", *("%s (ratio)" % device for device in DEVICES), "beside"))
     for row in rows:
         scale, unit = (1e-9, "GB/s") if row["figure"] == "bytes_per_s" else (1, "us")
+        start = "%-22s %9d" % (row["case"], row["message_bytes"])
         if "error" in row:
-            print("%-22s %9d  failed: %s" % (row["case"], row["message_bytes"], row["error"].splitlines()[0]))
+            print("%s  failed: %s" % (start, row["error"].splitlines()[0]))
             continue
-        other = row["beside"]
-        print("%-22s %9d  %10.2f %10.2f  %-8s %7.2f  %s" % (row["case"], row["message_bytes"], row["albedo"]["median"] * scale,
-                                                          row[other]["median"] * scale, other, row["ratio"], unit))
+        ours = ["%10.2f (%5.2f)" % (row[device]["median"] * scale, row[device]["ratio"]) for device in DEVICES]
+        print("%s  %18s %18s  %s %.2f  %s" % (start, *ours, row["beside"], row[row["beside"]]["median"] * scale, unit))
