@@ -8,7 +8,11 @@
 -- What was damaged on its way is marked (albedo_csa.icrc_bad) if the protocol's preference says that ICRCs are to be checked, which
 -- takes long: tshark -o albedo_csa.check_icrc:TRUE.
 
-local csa = Proto("albedo_csa", "Albedo CSA")
+-- A second copy of this script, named by -X beside an installed one, leaves all to the first.
+local is_first, csa = pcall(Proto, "albedo_csa", "Albedo CSA")
+if not is_first then
+    return
+end
 local slots = Proto("albedo_slot", "Albedo process slot")
 
 local ROCE_PORT = 4791 -- that of slot 0
@@ -178,7 +182,7 @@ local bth_version = Field.new("infiniband.bth.tver")
 local bth_psn = Field.new("infiniband.bth.psn")
 local deth_qkey = Field.new("infiniband.deth.q_key")
 local deth_src_qpn = Field.new("infiniband.deth.srcqp")
-local udp_payload = Field.new("udp.payload")
+local udp_payload, udp_length = Field.new("udp.payload"), Field.new("udp.length")
 local udp_source, udp_destination = Field.new("udp.srcport"), Field.new("udp.dstport")
 local ADDRESSES = {
     {source = Field.new("ip.src"), destination = Field.new("ip.dst")},
@@ -687,9 +691,11 @@ local function has_good_icrc(payload)
     return crc % 2 ^ 32 == first + 256 * (second + 256 * (third + 256 * fourth))
 end
 
+-- What an ICMP error quotes may end before the ICRC.
 local function check_icrc(node)
     local payload = innermost(udp_payload)
-    if payload and not has_good_icrc(payload) then
+    local is_whole = innermost(udp_length) == word(8 + #payload)
+    if is_whole and not has_good_icrc(payload) then
         node:add_proto_expert_info(icrc_bad)
     end
 end
@@ -728,10 +734,10 @@ function csa.dissector(tvb, pinfo, tree)
     return tvb:len()
 end
 
--- What the outside of a packet for one of the engine's own QPNs looks like.
+-- What the outside of a packet for one of the engine's own QPNs looks like; InfiniBand's own packets have no UDP header.
 local function is_for(index, key)
     local opcode, destination, qkey = bth_opcode(), bth_dest_qpn(), deth_qkey()
-    return opcode and destination and qkey and deth_src_qpn() and opcode.value == OPCODE and
+    return udp_payload() and opcode and destination and qkey and deth_src_qpn() and opcode.value == OPCODE and
            destination.value % 65536 == index and tostring(qkey.value) == tostring(key)
 end
 

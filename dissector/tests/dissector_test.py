@@ -11,6 +11,7 @@ import collections
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -127,6 +128,48 @@ class Shown(unittest.TestCase):
         damaged.chmod(0o644)
         return damaged, count
 
+    def test_what_an_icmp_error_quotes_in_part_is_no_damage(self):
+        checked = ("-o", "albedo_csa.check_icrc:TRUE")
+        quoted, count = self.quote_each(100)
+        self.assertGreater(count, 3)
+        self.assertEqual(len(self.packets_filtered("icmp && albedo_csa", quoted)), count)
+        self.assertEqual(self.packets_filtered("albedo_csa.icrc_bad", quoted, checked), set())
+
+    def quote_each(self, most):
+        """An ICMP error for each longer packet of CSA over IPv4, with the packet's first bytes. (the capture, how many)."""
+        data, at, frames = self.capture.read_bytes(), 24, []
+        wanted = self.packets_filtered("ip && albedo_csa && !albedo_csa.bad && ip.len > %d" % most)
+        for number in range(1, len(self.lines) + 1):
+            length = int.from_bytes(data[at + 8:at + 12], "little")
+            frame = data[at + 16:at + 16 + length]
+            at += 16 + length
+            if number in wanted:
+                quoted = frame[:most]
+                outer = struct.pack(">BBHHHBBHII", 0x45, 0, 28 + len(quoted), 0, 0, 64, 1, 0, 0x7f000001, 0x7f000001)
+                frames.append(outer + struct.pack(">BBHI", 3, 3, 0, 0) + quoted)
+        return self.write_capture("quoted.pcap", data[:24], frames), len(frames)
+
+    def write_capture(self, name, head, frames):
+        path = self.capture.with_name(name)
+        path.write_bytes(head + b"".join(struct.pack("<IIII", 0, 0, len(f), len(f)) + f for f in frames))
+        path.chmod(0o644)
+        return path
+
+    def test_infiniband_without_udp_is_left_alone(self):
+        native = [self.native(2, 0x00435341, bytes(40)), self.native(3, 0x80010000, bytes([1, 7, 2, 3]) + bytes(252)),
+                  self.native(1 << 16 | 3, 0x80010000, bytes(256))]
+        linktype_erf = 197
+        capture = self.write_capture("native.pcap", struct.pack("<IHHIIII", 0xa1b2c3d4, 2, 4, 0, 0, 1 << 16, linktype_erf), native)
+        self.assertEqual(len(self.packets_filtered("infiniband.deth", capture)), len(native))
+        self.assertEqual(self.packets_filtered("albedo_csa || albedo_slot || _ws.lua.error", capture), set())
+
+    @staticmethod
+    def native(qpn, qkey, payload):
+        """A UD SEND of InfiniBand's own, in an ERF record (type 21) as a capture card writes it."""
+        body = struct.pack(">BBHIIII", 0x64, 0, 0xffff, qpn, 5, qkey, 7) + payload + bytes(4)
+        packet = struct.pack(">BBHHH", 0, 2, 4, (8 + len(body)) // 4, 5) + body + bytes(2)
+        return struct.pack("<QBB", 0, 21, 4) + struct.pack(">HHH", 16 + len(packet), 0, len(packet)) + packet
+
     def test_others_are_left_alone(self):
         roce, other = self.packets_that_are("roce"), self.packets_that_are("other")
         self.assertTrue(roce and other)
@@ -154,6 +197,7 @@ class Shown(unittest.TestCase):
         (plugins / "albedo_csa.lua").symlink_to(self.script)
         try:
             self.assertEqual(self.seen(is_named=False), shown)
+            self.assertEqual(self.seen(), shown)  # installed and named
         finally:
             shutil.rmtree(plugins)
 
