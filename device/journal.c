@@ -115,7 +115,11 @@ int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t seque
     if (error)
         return error;
     journal->fd = alb_descriptor_aside(fd);
-    if (journal->fd < 0 || ftruncate(journal->fd, (off_t)end) != 0 || fsync(journal->fd) != 0)
+    // As a durable region of its own it would go on without its name, and what it commits be lost.
+    error = journal->fd < 0 ? errno : alb_file_lock(journal->fd);
+    if (error)
+        return error;
+    if (ftruncate(journal->fd, (off_t)end) != 0 || fsync(journal->fd) != 0)
         return errno;
     journal->end = journal->reserved = journal->synced_end = end;
     journal->sequence = journal->synced = sequence;

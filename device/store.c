@@ -31,18 +31,23 @@ static bool is_in_place(const struct alb_store *store)
            status.st_dev == named.st_dev && status.st_ino == named.st_ino;
 }
 
+static void complain(const char *path, int error)
+{
+    char text[ALB_SHOWN_PATH_MAX];
+    const char *what = error == EBUSY
+                           ? "is open already as a durable region or as the journal of one, by this or another process"
+                           : strerror(error);
+    alb_log(ALB_LOG_ERROR, "%s: %s", alb_shown_path(path, text), what);
+}
+
 // One opener at a time.
 static int lock_file(const struct alb_store *store)
 {
-    char text[ALB_SHOWN_PATH_MAX];
     int error = alb_file_lock(store->fd);
     if (error && error != EBUSY)
         return error;
     if (!error && is_in_place(store))
         return 0;
-    alb_log(ALB_LOG_ERROR,
-            "%s: is open already as a durable region or as the journal of one, by this or another process",
-            alb_shown_path(store->path, text));
     return EBUSY;
 }
 
@@ -86,12 +91,6 @@ static int map_file(struct alb_store *store)
         return errno;
     store->address = address;
     return 0;
-}
-
-static void complain(const char *path, int error)
-{
-    char text[ALB_SHOWN_PATH_MAX];
-    alb_log(ALB_LOG_ERROR, "%s: %s", alb_shown_path(path, text), strerror(error));
 }
 
 // The journal stands beside what a symbolic link leads to: the file would otherwise have another one by each name. What
@@ -158,7 +157,7 @@ static int open_file(struct alb_store *store, const struct alb_store_init *init)
         error = make_room(store);
     if (!error)
         error = map_file(store);
-    if (error && error != EBADMSG && error != EBUSY && error != EINVAL)
+    if (error && error != EBADMSG && error != EINVAL)
         complain(store->path, error);
     return error;
 }

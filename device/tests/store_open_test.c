@@ -207,6 +207,24 @@ static void alb_store_open__not_the_journal_of_another(void **state)
     shelf_crash(&shelf);
 }
 
+// Nor the other way round: a new journal would take the region's name, and it would go on without one.
+static void alb_store_open__not_if_its_journal_is_a_region(void **state)
+{
+    struct alb_store region;
+    char journal[160], its_own[176];
+    snprintf(journal, sizeof(journal), "%s", journal_path());
+    snprintf(its_own, sizeof(its_own), "%s.journal", journal);
+    const struct alb_store_init init = {.path = journal};
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    shelf_crash(&shelf);
+    assert_int_equal(alb_store_open(&region, &init), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), EBUSY);
+    alb_store_close(&region, false);
+    assert_int_equal(unlink(its_own), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    shelf_crash(&shelf);
+}
+
 // Opens it, and gives what was said.
 static int open_and_listen(const struct alb_store_init *init, char line[256])
 {
@@ -350,6 +368,7 @@ int main(void)
         TEST(alb_store_open__a_link_on_the_way_leads_elsewhere),
         TEST(alb_store_open__the_journal_is_for_those_that_the_file_is_for),
         TEST(alb_store_open__not_the_journal_of_another),
+        TEST(alb_store_open__not_if_its_journal_is_a_region),
         TEST(alb_store_open__error_names_the_folder),
         TEST(alb_store_open__error_names_the_journal),
         TEST(alb_store_open__lengths),

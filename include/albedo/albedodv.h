@@ -372,8 +372,9 @@ enum albdv_durable_flags {
  * Registers a region that is a file, with a journal beside it: what a transaction committed there is there after a
  * crash. length 0: that of the file. mr->addr is where it is mapped. It ends with ibv_dereg_mr.
  *
- * EBUSY: open already, or the journal of one that is; EBADMSG: the journal is damaged (the log says where); EINVAL:
- * length, access, flags; ENOSPC; EOPNOTSUPP: not Albedo, or roce0; those of open(2).
+ * EBUSY: open already, or the journal of one that is, or its journal is open as a region; EBADMSG: the journal is
+ * damaged (the log says where); EINVAL: length, access, flags; ENOSPC; EOPNOTSUPP: not Albedo, or roce0; those of
+ * open(2).
  */
 struct ibv_mr *albdv_reg_durable(struct ibv_pd *pd, const char *path, size_t length, int access, uint32_t flags);
 
@@ -401,7 +402,7 @@ struct albdv_proposal {
 typedef int albdv_validate(const struct albdv_proposal *proposal);
 
 /*
- * Every transaction that touches the region is shown to validate before it is bound, in a thread of the library that
+ * Every transaction that writes to the region is shown to validate before it is bound, in a thread of the library that
  * holds no lock; one at a time. NULL: not any more, and none is running when this returns (EDEADLK: called from
  * validate). EOPNOTSUPP: not Albedo, or roce0; EBUSY: the region has another one, or a channel; EINVAL; ENOMEM, EAGAIN:
  * no thread.
