@@ -19,6 +19,7 @@ any order of sending, even one that knows the future, and gives up the slowest h
 import argparse
 import json
 import math
+import sys
 
 RATE = 100e9 / 8  # bytes a second
 HEADERS = 4258 / 4116  # a link's bytes by those of payload, if there are no packets but full ones
@@ -180,8 +181,13 @@ def main():
     arguments = parser.parse_args()
     with open(arguments.result, encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
-    on_links = sum(record["bytes"] for record in records if record["record"] == "link" and record["from"].startswith("h"))
-    records = [record for record in records if record["record"] == "flow" and record["done_ns"] is not None]
+    hosts_links = [record for record in records if record["record"] == "link" and record["from"].startswith("h")]
+    if any(link["bits_per_s"] != RATE * 8 for link in hosts_links):
+        sys.exit("%s: the model is of hosts with links of %.0f Gb/s" % (arguments.result, RATE * 8e-9))
+    on_links = sum(link["bytes"] for link in hosts_links)
+    records = [record for record in records if record["record"] == "flow" and record["state"] == "done"]
+    if not records:
+        sys.exit("%s: no flow in it is done" % arguments.result)
     records.sort(key=lambda record: record["begun_ns"])
     cost = HEADERS if arguments.headers else on_links / sum(record["bytes"] for record in records)
     print("%-26s %.4f bytes on a host's link for each of payload" % ("", cost))

@@ -50,9 +50,11 @@ def run(build, cell):
 
 
 def read(path):
-    if not path.exists():
-        return {}
-    return {tuple(figures["cell"]): figures for figures in map(json.loads, path.read_text().splitlines())}
+    """What is there: the last line may have been cut when a run was ended."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    if lines and not lines[-1].endswith("\n"):
+        path.write_text("".join(lines[:-1]))
+    return {tuple(figures["cell"]): figures for figures in map(json.loads, (line for line in lines if line.endswith("\n")))}
 
 
 def fill(arguments, cells, runs):
@@ -111,6 +113,8 @@ def main():
     parser.add_argument("--schemes", type=words, default=["csa"] + PUBLISHED + SAME)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
+    for workload in set(arguments.workloads) - set(WORKLOADS):
+        parser.error("there is no workload %s: %s" % (workload, ", ".join(WORKLOADS)))
     runs = read(arguments.runs)
     cells = [(workload, load, loss, scheme, seed, arguments.flows)
              for seed, load, loss, workload, scheme in itertools.product(
