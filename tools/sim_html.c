@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One self-contained page of a scenario's runs: topology with the load of its links at each moment, the load of all
 // links over time, and tables. The page carries its data as JSON and a small program that draws.
+#include "base/text.h"
 #include "tools/command.h"
 #include "tools/sim.h"
 #include "tools/sim_output.h"
@@ -84,23 +85,21 @@ static const char program[] =
 
 static void text(FILE *to, const char *from)
 {
-    for (; *from; from++) {
-        switch (*from) {
-        case '<':
+    while (*from) {
+        size_t bytes = alb_text_character(from);
+        if (bytes == 0)
+            fputs("&#xfffd;", to);
+        else if (*from == '<')
             fputs("&lt;", to);
-            break;
-        case '>':
+        else if (*from == '>')
             fputs("&gt;", to);
-            break;
-        case '&':
+        else if (*from == '&')
             fputs("&amp;", to);
-            break;
-        case '"':
+        else if (*from == '"')
             fputs("&quot;", to);
-            break;
-        default:
-            fputc(*from, to);
-        }
+        else
+            fwrite(from, 1, bytes, to);
+        from += ALB_MAX(bytes, (size_t)1);
     }
 }
 

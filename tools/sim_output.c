@@ -21,19 +21,20 @@ static void replace(const char *before, const char *after)
         }
 }
 
-// Ends the process as if it had no handler.
+// Ends the process as if it had no handler. A second signal may come before this, and finds the handler still.
 static void remove_empty(int number)
 {
     for (size_t i = 0; i < ALB_COUNT(empty) && getpid() == owner; i++)
         if (empty[i])
             unlink(empty[i]);
+    signal(number, SIG_DFL);
     raise(number);
 }
 
 static void remove_when_interrupted(const char *path)
 {
     static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
-    const struct sigaction action = {.sa_handler = remove_empty, .sa_flags = (int)SA_RESETHAND};
+    const struct sigaction action = {.sa_handler = remove_empty};
     owner = getpid();
     replace(NULL, path);
     for (size_t i = 0; i < ALB_COUNT(numbers); i++) {

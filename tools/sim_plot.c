@@ -140,26 +140,33 @@ static void name_rows(FILE *to, const struct alb_topology *topology)
     fputs(")\n", to);
 }
 
+// An image has two columns at least: the second of two that are alike is out of range.
+static void plot_link(FILE *to, const struct alb_run *run, uint32_t link, uint32_t row)
+{
+    uint32_t columns = run->heat.columns;
+    for (uint32_t c = 0; c < ALB_MAX(columns, 2U) && columns; c++)
+        fprintf(to, "%" PRIu32 " %" PRIu32 " %.4g\n", c, row, alb_heat_load(run, ALB_MIN(c, columns - 1), link));
+}
+
 static void plot_links(FILE *to, const char *directory, const struct alb_result_of *result)
 {
     const struct alb_run *run = result->run;
     const struct alb_heat *heat = &run->heat;
+    double interval = (double)heat->interval / 1e6; // us
     uint32_t row = 0;
     begin_figure(to, directory, result, "links", "load of links, tier by tier");
     name_rows(to, &run->topology);
     fprintf(to,
             "unset grid\nset xlabel 'us'\nset cblabel 'part of its rate'\nset cbrange [0:1]\n"
             "set palette defined (0 '#f7fbff', 0.5 '#6baed6', 0.8 '#fd8d3c', 1 '#a50f15')\nset autoscale fix\n"
-            "plot '-' using ($1*%.9g):2:3 with image notitle\n",
-            (double)heat->interval / 1e6);
+            "set xrange [0:%.9g]\nplot '-' using (($1+.5)*%.9g):2:3 with image notitle\n",
+            ALB_MAX(heat->columns, 1U) * interval, interval);
     for (uint32_t tier = 0; tier < run->topology.tier_count; tier++) {
         for (uint32_t link = 0; link < heat->links; link++) {
             const struct alb_topology_cable *cable = &run->topology.cables[link / 2];
             if (cable->tier != tier)
                 continue;
-            for (uint32_t c = 0; c < heat->columns; c++)
-                fprintf(to, "%" PRIu32 " %" PRIu32 " %.4g\n", c, row, alb_heat_load(run, c, link));
-            row++;
+            plot_link(to, run, link, row++);
         }
     }
     fputs("e\n", to);

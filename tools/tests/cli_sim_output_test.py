@@ -52,6 +52,19 @@ class Output(SimTest):
         with open(self.path("old"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "what was there\n")
 
+    def test_leaves_nothing_empty_when_it_is_interrupted_twice(self):
+        for attempt in range(10):
+            run = subprocess.Popen([ALBEDO, "sim", "--html", self.path("page"), "--set", "workload.size=1G", "--set",
+                                    "workload.messages=1000", self.file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            until = time.monotonic() + 20
+            while not os.path.exists(self.path("page")) and time.monotonic() < until:
+                time.sleep(0.01)
+            time.sleep(0.1)
+            run.send_signal(signal.SIGINT)
+            run.send_signal(signal.SIGINT)
+            self.assertEqual(run.wait(timeout=60), -signal.SIGINT)
+            self.assertEqual(os.listdir(self.folder.name), ["scenario"])
+
     def test_result_on_stdout_is_alone_there(self):
         status, out, err = albedo("sim", "--json", "-", "--variant", "slow", self.file)
         self.assertEqual(status, 0)
@@ -145,6 +158,13 @@ class Output(SimTest):
         self.assertEqual(done.returncode, 0)
         self.assertEqual(json.loads(done.stdout.decode().splitlines()[0])["scenario"][-4:], "sc\ufffdn")
 
+    def test_page_of_a_title_that_is_no_utf8(self):
+        with open(self.path("s"), "wb") as file:
+            file.write(b"[scenario]\ntitle = a\xffb\n[network]\nhosts = 2\n[workload]\nkind = permutation\nsize = 10K\n")
+        self.assertEqual(albedo("sim", "--quiet", "--html", self.path("h"), self.path("s"))[0], 0)
+        with open(self.path("h"), encoding="utf-8") as file:
+            self.assertIn("a&#xfffd;b", file.read())
+
     def test_page_of_a_switch_with_any_name(self):
         with open(self.path("topology"), "w", encoding="utf-8") as file:
             file.write("hosts 2\nswitch </script>\ncable h0 </script> 1Gb/s 1us\ncable h1 </script> 1Gb/s 1us\n")
@@ -167,6 +187,14 @@ class Output(SimTest):
                          ["scenario-slow-fct.svg", "scenario-slow-links.svg", "scenario-slow-slowdown.svg"])
         with open(os.path.join(self.path("p"), "scenario-slow-links.svg"), encoding="utf-8") as file:
             self.assertIn("h1 to s0", file.read())
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_plot_of_one_interval(self):
+        status, _, err = albedo("sim", "--quiet", "--plot", self.path("p"), "--variant", "slow", "--set", "scenario.interval=1s",
+                                self.file)
+        self.assertEqual((status, err.count("Warning")), (0, 0))
+        with open(os.path.join(self.path("p"), "scenario-slow-links.svg"), encoding="utf-8") as file:
+            self.assertIn("<image", file.read())
 
     def test_plot_without_gnuplot(self):
         result = albedo("sim", "--quiet", "--plot", self.path("p"), self.file, environment={"PATH": self.folder.name})
