@@ -80,6 +80,7 @@ static void leave(struct alb_run *run, uint32_t task, alb_sim_time now)
     }
     run->state[task] = SENT;
     run->times[task].done = now;
+    run->ended_at = ALB_MAX(run->ended_at, now); // nothing may arrive after it
     alb_run_partial_left(run, task, now);
     settle(run, task, false);
 }

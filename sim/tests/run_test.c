@@ -249,6 +249,26 @@ static void alb_run_go__counts_what_uc_loses(void **state)
     small_run_end(&small);
 }
 
+// Also where nothing arrives at all, and whether or not anybody looks at the links.
+static void alb_run_time__lasts_until_the_last_lost_message_has_left(void **state)
+{
+    static const char *const text =
+        "[network]\nhosts = 2\n[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1M\nmessages = 10\n"
+        "unreliable = yes\n[fault]\nkind = loss\ncables = h0-*\nvalue = 100%\n";
+    alb_sim_time times[2];
+    for (size_t has_heat = 0; has_heat < 2; has_heat++) {
+        alb_sim_time left = 0;
+        small_run_go(&small, text, has_heat);
+        for (uint32_t i = 0; i < small.run.schedule.task_count; i++)
+            left = ALB_MAX(left, small.run.times[i].done);
+        assert_int_equal(small.run.tasks_failed, 10);
+        times[has_heat] = alb_run_time(&small.run);
+        assert_int_equal(times[has_heat], left);
+        small_run_end(&small);
+    }
+    assert_int_equal(times[0], times[1]);
+}
+
 // Whatever is lost, of data, answers and questions, is sent again until every message is whole, to the last byte.
 static void alb_run_go__sends_again_what_partial_completion_misses(void **state)
 {
@@ -652,6 +672,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__forgets_pauses_that_a_repair_overtakes),
         cmocka_unit_test(alb_run_go__takes_a_pause_back_after_the_way_to_it_was_dead),
         cmocka_unit_test(alb_run_go__counts_what_uc_loses),
+        cmocka_unit_test(alb_run_time__lasts_until_the_last_lost_message_has_left),
         cmocka_unit_test(alb_run_go__sends_again_what_partial_completion_misses),
         cmocka_unit_test(alb_run_go__gives_up_partial_completion_in_the_end),
         cmocka_unit_test(alb_run_go__ends_at_its_time),
