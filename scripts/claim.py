@@ -53,8 +53,9 @@ def read(path):
     """What is there: the last line may have been cut when a run was ended."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     if lines and not lines[-1].endswith("\n"):
-        path.write_text("".join(lines[:-1]))
-    return {tuple(figures["cell"]): figures for figures in map(json.loads, (line for line in lines if line.endswith("\n")))}
+        lines.pop()
+        path.write_text("".join(lines))
+    return {tuple(figures["cell"]): figures for figures in map(json.loads, lines)}
 
 
 def fill(arguments, cells, runs):

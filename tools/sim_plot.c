@@ -144,7 +144,7 @@ static void name_rows(FILE *to, const struct alb_topology *topology)
 static void plot_link(FILE *to, const struct alb_run *run, uint32_t link, uint32_t row)
 {
     uint32_t columns = run->heat.columns;
-    for (uint32_t c = 0; c < ALB_MAX(columns, 2U) && columns; c++)
+    for (uint32_t c = 0; c < ALB_MAX(columns, 2U); c++)
         fprintf(to, "%" PRIu32 " %" PRIu32 " %.4g\n", c, row, alb_heat_load(run, ALB_MIN(c, columns - 1), link));
 }
 
@@ -160,7 +160,7 @@ static void plot_links(FILE *to, const char *directory, const struct alb_result_
             "unset grid\nset xlabel 'us'\nset cblabel 'part of its rate'\nset cbrange [0:1]\n"
             "set palette defined (0 '#f7fbff', 0.5 '#6baed6', 0.8 '#fd8d3c', 1 '#a50f15')\nset autoscale fix\n"
             "set xrange [0:%.9g]\nplot '-' using (($1+.5)*%.9g):2:3 with image notitle\n",
-            ALB_MAX(heat->columns, 1U) * interval, interval);
+            heat->columns * interval, interval);
     for (uint32_t tier = 0; tier < run->topology.tier_count; tier++) {
         for (uint32_t link = 0; link < heat->links; link++) {
             const struct alb_topology_cable *cable = &run->topology.cables[link / 2];
