@@ -154,9 +154,11 @@ static void print_times(FILE *to, const char *name, const struct alb_summary_tim
 static void print_part(FILE *to, const struct alb_summary_part *part)
 {
     char time[ALB_METRIC_TEXT_MAX], goodput[ALB_METRIC_TEXT_MAX], ideal[ALB_METRIC_TEXT_MAX];
-    fprintf(to, "%s: %.0f of %.0f messages done, %.0f failed, in %s, %s\n", part->name, part->done, part->flows,
-            part->failed, alb_metric_format(ALB_METRIC_NS, part->time, time),
-            alb_metric_format(ALB_METRIC_BITS_PER_S, part->goodput, goodput));
+    fprintf(to, "%s: %.0f of %.0f messages done, %.0f failed", part->name, part->done, part->flows, part->failed);
+    if (part->done > 0)
+        fprintf(to, ", in %s, %s", alb_metric_format(ALB_METRIC_NS, part->time, time),
+                alb_metric_format(ALB_METRIC_BITS_PER_S, part->goodput, goodput));
+    fputc('\n', to);
     if (part->is_collective && part->time > 0)
         fprintf(to, "  collective %.3f times the ideal of %s\n", part->over_ideal,
                 alb_metric_format(ALB_METRIC_NS, part->ideal, ideal));

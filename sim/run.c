@@ -449,11 +449,18 @@ uint64_t alb_run_bytes_arrived(const struct alb_run *run)
     return ALB_MAX(run->bytes_done, ALB_MIN(arrived, run->bytes - 1));
 }
 
+// When it ends at the latest.
+static alb_sim_time limit_of(const struct alb_run *run, const struct alb_run_options *options)
+{
+    return ALB_MIN(options->until, run->scenario->end);
+}
+
 static void tell(const struct alb_run *run, const struct alb_run_options *options)
 {
     if (!options->on_progress)
         return;
     const struct alb_run_progress progress = {.now = alb_cluster_now(run->cluster),
+                                              .until = limit_of(run, options),
                                               .events = alb_sim_queue_done(alb_cluster_queue(run->cluster)),
                                               .bytes_done = alb_run_bytes_arrived(run),
                                               .bytes = run->bytes,
@@ -471,7 +478,7 @@ static uint64_t events_left(const struct alb_run *run, const struct alb_run_opti
 // In pieces, for reports of progress.
 static enum alb_cluster_end go(struct alb_run *run, const struct alb_run_options *options)
 {
-    alb_sim_time until = ALB_MIN(options->until, run->scenario->end);
+    alb_sim_time until = limit_of(run, options);
     uint64_t piece = ALB_MAX(options->progress_events, (uint64_t)1);
     enum alb_cluster_end end;
     do {
@@ -484,7 +491,7 @@ static enum alb_cluster_end go(struct alb_run *run, const struct alb_run_options
 // What comes after the last task is done may have no effect any more, which memory shows when nothing is left to come.
 static void come_to_rest(struct alb_run *run, const struct alb_run_options *options, enum alb_cluster_end end)
 {
-    alb_sim_time until = ALB_MIN(options->until, run->scenario->end);
+    alb_sim_time until = limit_of(run, options);
     while (end == ALB_CLUSTER_STOPPED && !run->violation[0]) // again by each completion
         end = alb_cluster_run(run->cluster, until, events_left(run, options));
     run->is_at_rest = end == ALB_CLUSTER_IDLE;

@@ -79,7 +79,7 @@ struct alb_heat {
 };
 
 struct alb_run_progress {
-    alb_sim_time now;
+    alb_sim_time now, until; // until: when the run ends at the latest; ALB_SIM_NEVER: there is no limit
     uint64_t events;
     uint64_t bytes_done, bytes; // of messages; done: about, those under way included
     uint64_t tasks_done, tasks;

@@ -123,7 +123,9 @@ void sim_title(const struct alb_result_of *result, bool is_file, char *text, siz
 // ---- progress -------------------------------------------------------------------------------------------------------
 
 struct watch {
-    double begun, shown;
+    double begun; // building the cluster
+    double ran;   // since when the run goes
+    double shown;
     uint64_t shown_events;
 };
 
@@ -134,17 +136,25 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+// The part of a run that is behind it: of its messages, or of the time that it has.
+static double part_of(const struct alb_run_progress *progress)
+{
+    double done = progress->bytes ? (double)progress->bytes_done / (double)progress->bytes
+                                  : (double)progress->tasks_done / (double)ALB_MAX(progress->tasks, (uint64_t)1);
+    double passed = progress->until != ALB_SIM_NEVER ? (double)progress->now / (double)progress->until : 0;
+    return ALB_MAX(done, passed);
+}
+
 static void show(void *context, const struct alb_run_progress *progress)
 {
     struct watch *watch = context;
     double now = seconds(), span = now - watch->shown;
     if (span < 0.5)
         return;
-    double part = progress->bytes ? (double)progress->bytes_done / (double)progress->bytes
-                                  : (double)progress->tasks_done / (double)ALB_MAX(progress->tasks, (uint64_t)1);
+    double part = part_of(progress);
     char at[ALB_METRIC_TEXT_MAX], left[ALB_METRIC_TEXT_MAX] = "?";
     if (part > 0)
-        alb_metric_format(ALB_METRIC_NS, (now - watch->begun) * (1 - part) / part * 1e9, left);
+        alb_metric_format(ALB_METRIC_NS, (now - watch->ran) * (1 - part) / part * 1e9, left);
     fprintf(stderr, "\r%s simulated, %.2f million events/s, %.1f %% done, %s left   ",
             alb_metric_format(ALB_METRIC_NS, (double)progress->now / 1000, at),
             (double)(progress->events - watch->shown_events) / span / 1e6, part * 100, left);
@@ -237,7 +247,6 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
     static struct alb_run run;
     struct alb_complaint complaint = {0};
     struct watch watch = {.begun = seconds()};
-    watch.shown = watch.begun;
     struct sim_watch watched;
     scenario->has_trace = options->trace != NULL;
     scenario->traced_host = options->host;
@@ -258,6 +267,7 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
     };
     if (listener && listener->on_begin)
         listener->on_begin(listener->context);
+    watch.ran = watch.shown = seconds();
     outcome->end = alb_run_go(&run, &run_options);
     if (options->has_progress)
         wipe();

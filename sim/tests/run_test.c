@@ -314,6 +314,7 @@ static void alb_run_go__ends_at_its_time(void **state)
 static void note_events(void *context, const struct alb_run_progress *progress)
 {
     *(uint64_t *)context = progress->events;
+    assert_int_equal(progress->until, ALB_SIM_S(9)); // the sooner of the caller's and the scenario's
 }
 
 // Whatever pieces it goes in, each of which runs on to the end of its window, and whether somebody looks on or not.
@@ -324,14 +325,14 @@ static void alb_run_go__ends_after_so_many_events(void **state)
         static alb_sim_time ended;
         char text[200];
         uint64_t events = 0;
-        const struct alb_run_options options = {.until = ALB_SIM_NEVER,
+        const struct alb_run_options options = {.until = ALB_SIM_S(i % 2 ? 9 : 10),
                                                 .events_max = 10000,
                                                 .progress_events = 50,
                                                 .has_heat = i % 2,
                                                 .on_progress = note_events,
                                                 .context = &events};
-        snprintf(text, sizeof(text), "[scenario]\norder = %s\n[workload]\nkind = permutation\nsize = 10M\n",
-                 orders[i / 2]);
+        snprintf(text, sizeof(text), "[scenario]\norder = %s\nend = %ds\n[workload]\nkind = permutation\nsize = 10M\n",
+                 orders[i / 2], i % 2 ? 10 : 9);
         small_run_begin(&small, text);
         assert_int_equal(alb_run_go(&small.run, &options), ALB_RUN_EVENTS);
         assert_in_range(alb_sim_queue_done(alb_cluster_queue(small.run.cluster)), 10000, 12000);

@@ -83,8 +83,9 @@ class Sim(SimTest):
 
     def test_limits(self):
         for limit in (["--max-time", "1us"], ["--max-events", "10"]):
-            status, _, err = albedo("sim", "--check", *limit, self.file)
+            status, out, err = albedo("sim", "--check", *limit, self.file)
             self.assertEqual(status, 1)
+            self.assertRegex(out, r"(?m): 0 of \d+ messages done, 0 failed$") # and no time that they took
             self.assertIn("tasks open or failed; the first: host", err)
 
     def test_a_run_that_was_cut_shows_nothing(self):
