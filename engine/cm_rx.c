@@ -283,6 +283,10 @@ static enum alb_drop on_dreq(struct alb_engine *engine, const struct alb_cm_arri
         alb_cm_answer_drep(engine, arrival); // it has ended here already
         return ALB_DROP_NONE;
     }
+    if (id->state == ALB_CM_TIMEWAIT) { // whichever queue pair it names
+        alb_cm_send_drep(id);
+        return ALB_DROP_DUPLICATE;
+    }
     if (arrival->message->dreq_qpn != id->local_qpn)
         return ALB_DROP_BAD_REQUEST;
     switch (id->state) {
@@ -292,9 +296,6 @@ static enum alb_drop on_dreq(struct alb_engine *engine, const struct alb_cm_arri
     case ALB_CM_ESTABLISHED:
     case ALB_CM_DREQ_SENT: // both want to end it
         break;
-    case ALB_CM_TIMEWAIT:
-        alb_cm_send_drep(id);
-        return ALB_DROP_DUPLICATE;
     default:
         return ALB_DROP_BAD_REQUEST;
     }

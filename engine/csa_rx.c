@@ -39,10 +39,10 @@ static enum alb_drop repeat_nak(struct alb_stream_in *in, alb_time now)
     return ALB_DROP_WRONG_QP_STATE;
 }
 
-// The answer is not wanted any more: it counts as held, so that the peer need not ask.
-static enum alb_drop decline_answer(struct alb_stream_in *in, const struct alb_csa_segment *segment)
+// Answers are not wanted any more: what comes of them, or is asked about, counts as held with all before it, so that
+// the peer need not ask.
+static enum alb_drop decline_answers(struct alb_stream_in *in, alb_psn past)
 {
-    alb_psn past = alb_psn_next(segment->psn);
     if (alb_psn_is_after(past, in->cumulative))
         in->cumulative = in->end = in->highest = past;
     alb_stream_in_owe_report(in);
@@ -98,7 +98,7 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, ALB_TRACE_CSA_OP(segment->op),
                   segment->payload_bytes, now);
     if (alb_qp_state_of(qp) == ALB_QPS_ERR)
-        return is_response ? decline_answer(in, segment) : repeat_nak(in, now);
+        return is_response ? decline_answers(in, alb_psn_next(segment->psn)) : repeat_nak(in, now);
     note_established(qp);
     alb_csa_heard(csa, now);
     if (is_response) // of what was asked for
@@ -161,7 +161,7 @@ static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_
     if (drop != ALB_DROP_NONE)
         return drop;
     if (alb_qp_state_of(csa->qp) == ALB_QPS_ERR)
-        return repeat_nak(in, now);
+        return probe->is_response ? decline_answers(in, probe->next) : repeat_nak(in, now);
     alb_csa_heard(csa, now);
     alb_stream_in_probed(in, probe->next, now);
     if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
@@ -305,9 +305,15 @@ static void count_drop(struct alb_csa_arrival *arrival, const struct alb_csa_fra
 
 enum part {
     ALL,
-    NEWS, // what acknowledges, and what it is judged by
+    NEWS,
     OTHERS,
 };
+
+// What acknowledges, what that is judged by, and what was trimmed, which would be lost by them.
+static bool is_news_type(enum alb_csa_type type)
+{
+    return type == ALB_CSA_PATHS || type == ALB_CSA_REPORT || type == ALB_CSA_TRIMMED;
+}
 
 // Returns what is wrong with the frame that cannot be understood, which is the last one.
 static enum alb_drop take_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, enum part part,
@@ -316,8 +322,7 @@ static enum alb_drop take_frames(struct alb_csa_arrival *arrival, struct alb_csa
     struct alb_csa_frame frame;
     enum alb_drop rest = ALB_DROP_NONE;
     while (alb_csa_next(&cursor, &frame, &rest)) {
-        bool is_news = frame.type == ALB_CSA_PATHS || frame.type == ALB_CSA_REPORT;
-        if (part != ALL && is_news != (part == NEWS))
+        if (part != ALL && is_news_type(frame.type) != (part == NEWS))
             continue;
         enum alb_drop drop = on_frame(arrival, &frame, now);
         arrival->was_unproven |= drop == ALB_DROP_NOT_PROVEN;
@@ -352,10 +357,9 @@ static void on_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cur
 
 // ---- a packet -------------------------------------------------------------------------------------------------------
 
-static void note_mark(struct alb_csa_arrival *arrival, alb_time now)
+static void note_mark(struct alb_assoc_live *live, alb_time now)
 {
-    struct alb_engine *engine = arrival->engine;
-    struct alb_assoc_live *live = arrival->live;
+    struct alb_engine *engine = live->engine;
     engine->stats->sum.counter[ALB_STAT_ecn_marked_pkts]++;
     if (!engine->congestion->wants_cnp || !alb_dcqcn_np_on_mark(&live->np, &engine->config.dcqcn, now))
         return;
@@ -363,10 +367,11 @@ static void note_mark(struct alb_csa_arrival *arrival, alb_time now)
     alb_csa_turn_tell(live);
 }
 
-// The path's own sequence; only of a peer that has proved itself, since it takes memory.
+// The path's own sequence, also of a packet that is not proven: what left before its sender knew us would be counted as
+// lost else. Only where the association is awake, since it takes memory.
 static void note_path(struct alb_csa_arrival *arrival, alb_time now)
 {
-    struct alb_assoc_live *live = arrival->live;
+    struct alb_assoc_live *live = arrival->assoc->live;
     const struct alb_csa_header *header = &arrival->header;
     bool is_marked = alb_datagram_is_marked(arrival->datagram);
     struct alb_path_in *in = alb_assoc_path_in(live, header->path);
@@ -378,7 +383,7 @@ static void note_path(struct alb_csa_arrival *arrival, alb_time now)
     alb_path_in_packet(in, header->sequence, header->timestamp, is_marked, now, &lost);
     alb_assoc_note_path_in(live, header->path);
     if (is_marked)
-        note_mark(arrival, now);
+        note_mark(live, now);
     if (lost > 0 && arrival->engine->csa->loss.ops->reports_settled)
         alb_assoc_report_losses(live);
     alb_assoc_arm_settle(live);
@@ -400,8 +405,7 @@ enum alb_drop alb_csa_rx(struct alb_engine *engine, const struct alb_datagram *d
     if (drop != ALB_DROP_NONE || ends)
         return drop;
     on_frames(&arrival, cursor, now);
-    // Also what left before its sender knew us, or it would be counted as lost.
-    if (arrival.live && arrival.header.source_epoch == arrival.assoc->peer_epoch)
+    if (arrival.assoc && arrival.assoc->live && arrival.header.source_epoch == arrival.assoc->peer_epoch)
         note_path(&arrival, now);
     return ALB_DROP_NONE;
 }

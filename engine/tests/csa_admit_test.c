@@ -181,6 +181,32 @@ static void proof__is_none_without_memory(void **state)
     assert_int_equal(c->csa[1]->assoc->peer_epoch, 0);
 }
 
+// Its frame is not believed, but it has come: or its sender would take it for lost.
+static void no_proof__and_yet_counted_on_its_path(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_frame told;
+    static const uint8_t ping[4] = {ALB_CSA_PING};
+    csa_pair_greet(c);
+    const struct alb_path_in *in = alb_assoc_path_in(csa_pair_live(c, 1), 0);
+    uint32_t received = in->received;
+    for (uint32_t proven = 0; proven < 2; proven++) {
+        csa_pair_make(c, 0, &made);
+        made.header.sequence = alb_psn_add(made.header.sequence, (int32_t)proven);
+        made.header.destination_epoch *= proven;
+        made.traffic_class = ALB_ECN_CE;
+        csa_pair_add_bytes(&made, ping, sizeof(ping));
+        csa_pair_arrive(c, 0, &made);
+        assert_int_equal(in->received, received + proven + 1);
+    }
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NOT_PROVEN), 1);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PATHS, &told), 1);
+    assert_int_equal(told.paths.entries[0].received, received + 2);
+    assert_int_equal(told.paths.entries[0].marked, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(reset__does_not_tell_the_present_epoch, set_up, tear_down),
         CSA_PAIR_TEST(proof__holds_for_the_whole_packet),
         CSA_PAIR_TEST(proof__is_none_without_memory),
+        CSA_PAIR_TEST(no_proof__and_yet_counted_on_its_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

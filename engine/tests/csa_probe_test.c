@@ -128,6 +128,32 @@ static struct alb_trace_record traced(struct csa_pair *c, enum alb_trace_kind ki
     return record;
 }
 
+// The peer's answers end, though the first of them never came: nobody waits for it any more.
+static void probe__of_answers_to_who_is_in_error(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    struct csa_made made;
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 3 * CSA_PAIR_SEGMENT);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    lose_all(c, 1);
+    csa_pair_arrive_report(c, 1, 1000, 1, 0, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+    assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_ERR);
+    const struct alb_csa_probe probe = {
+        .dest_qpn = alb_qp_number(c->qps[0]), .is_response = true, .next = c->csa[1]->responses.next};
+    csa_pair_make(c, 1, &made);
+    csa_pair_add_probe(&made, &probe);
+    csa_pair_arrive(c, 1, &made);
+    pair_send(c->pair, 0);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_REPORT, &frame), 1);
+    assert_true(frame.report.is_response);
+    assert_int_equal(frame.report.cumulative, probe.next);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(alb_stream_out_count(&c->csa[1]->responses), 0);
+}
+
 static void silence__is_in_the_trace_and_so_is_the_report_that_ends_it(void **state)
 {
     struct csa_pair *c = csa_pair_new(use_a_trace, NULL);
@@ -620,6 +646,7 @@ int main(void)
         CSA_PAIR_TEST(probe__is_not_put_off_by_what_the_peer_sends),
         cmocka_unit_test(probe__of_answers_resumes_when_the_peer_is_heard),
         cmocka_unit_test(probe__of_answers_does_not_wait_for_a_receive),
+        CSA_PAIR_TEST(probe__of_answers_to_who_is_in_error),
         cmocka_unit_test(probe__passes_a_closed_window),
         cmocka_unit_test(probe__where_the_segment_can_not_go_again),
         cmocka_unit_test(silence__is_in_the_trace_and_so_is_the_report_that_ends_it),

@@ -82,6 +82,26 @@ static void trimmed__goes_again_alone(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_duplicate_request), 0);
 }
 
+// The peer has a request in front of what it says of ours.
+static void trimmed__is_told_behind_a_request(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_seen seen;
+    ask_segments(c, 3);
+    pair_deliver(c->pair, 0);
+    trim(c, 0);
+    pair_deliver(c->pair, 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_WRITE, 2, 0, 0, 8), 0);
+    assert_int_equal(reported(c, NULL), 1);
+    csa_pair_look(c, 1, 0, &seen);
+    assert_int_equal(seen.count, 4);
+    assert_int_equal(seen.frames[0].type, ALB_CSA_REQUEST);
+    pair_deliver(c->pair, 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_trimmed_pkts), 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_packet_seq_err), 0); // of a path that has lost
+    assert_int_equal(csa_pair_drops(c, 0, ALB_DROP_STALE_RESPONSE), 0);
+}
+
 // Nothing that comes behind it shows that it is missing.
 static void trimmed__last_one_does_not_wait(void **state)
 {
@@ -429,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_GREETED_TEST(trimmed__is_reported_at_once),
         CSA_GREETED_TEST(trimmed__goes_again_alone),
+        CSA_GREETED_TEST(trimmed__is_told_behind_a_request),
         CSA_GREETED_TEST(trimmed__last_one_does_not_wait),
         CSA_GREETED_TEST(trimmed__all_requests_of_the_packet_go_again),
         CSA_GREETED_TEST(trimmed__an_answer),
