@@ -44,6 +44,7 @@ static void disconnect(struct alb_csa *csa)
     if (csa->assoc)
         alb_assoc_put(csa->qp->engine, csa->assoc);
     csa->assoc = NULL;
+    csa->bound_epoch = 0; // which is for those two addresses
 }
 
 static void put_answers(struct alb_csa *csa)
@@ -198,7 +199,6 @@ static void reset(struct alb_csa *csa)
     alb_stream_in_begin(&csa->in_requests, 0);
     atomic_store_explicit(&csa->qp->wants_receive, false, memory_order_relaxed);
     csa->is_refusing = false;
-    csa->bound_epoch = 0;
     csa->started = csa->cursor = csa->answer_cursor = csa->acked_cursor = 0;
     csa->recv_number = csa->received = 0;
     csa->is_blocked = false;

@@ -117,6 +117,29 @@ static void modify__leaves_nothing_with_the_former_address(void **state)
     pair_pass(c->pair, 100 * MS);
 }
 
+// Epochs are of two addresses: those by which the peer was known say nothing of it at its new one.
+static void modify__goes_on_between_other_addresses(void **state)
+{
+    struct csa_pair *c = *state;
+    for (int side = 0; side < 2; side++) {
+        c->pair->hosts[side].addr = alb_addr_from_ipv4((const uint8_t[]){10, 0, 0, (uint8_t)(50 + side)});
+        assert_int_equal(move(c, side, ALB_QPS_SQD), 0);
+    }
+    for (int side = 0; side < 2; side++) {
+        struct alb_qp_attr attr = pair_attr(c->pair, side, c->qps[!side]);
+        assert_int_equal(alb_qp_modify(c->qps[side], &attr, ALB_QP_AV, c->pair->now), 0);
+        assert_int_equal(move(c, side, ALB_QPS_RTS), 0);
+    }
+    for (int side = 0; side < 2; side++) {
+        assert_int_equal(pair_ask(c->pair, c->qps[side], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, 8), 0);
+        pair_settle(c->pair); // the first time there is a cookie, by which it goes again
+        pair_pass(c->pair, 10 * MS);
+        pair_settle(c->pair);
+        csa_pair_expect(c, side, 1, ALB_WC_SUCCESS);
+        assert_int_equal(csa_pair_drops(c, side, ALB_DROP_BAD_EPOCH), 0);
+    }
+}
+
 static void modify__the_same_address_changes_nothing(void **state)
 {
     struct csa_pair *c = *state;
@@ -291,6 +314,7 @@ int main(void)
         CSA_GREETED_TEST(modify__that_fails_changes_no_capacity),
         CSA_GREETED_TEST(modify__the_address_stays_while_an_answer_is_owed),
         CSA_GREETED_TEST(modify__leaves_nothing_with_the_former_address),
+        CSA_GREETED_TEST(modify__goes_on_between_other_addresses),
         CSA_GREETED_TEST(modify__the_same_address_changes_nothing),
         CSA_GREETED_TEST(reset__in_the_middle_of_everything),
         CSA_GREETED_TEST(error__flushes_and_frees_the_window),
