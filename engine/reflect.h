@@ -111,6 +111,12 @@ struct alb_txn_out {
     uint8_t proposal[ALB_CSA_PROPOSAL_BYTES_MAX];
 };
 
+// What is known of the target's clock: it is ahead of ours (modulo 2^64) by least ... least + span.
+struct alb_reflect_clock {
+    uint64_t least, span_ns; // span_ns: UINT64_MAX: nothing is known
+    alb_time at;             // when that was so: clocks drift apart
+};
+
 // What an initiating queue pair has: a ring of operations by number. ended <= begun <= posted <= staged.
 struct alb_reflect_out {
     struct alb_reflect_source source;
@@ -123,8 +129,7 @@ struct alb_reflect_out {
     _Atomic uint64_t ended;  // every number before it has ended: the low-water mark
     struct alb_list due;
     struct alb_deadline timer; // repeats commands, and watches deadlines
-    alb_time clock_offset_ns;  // target's clock minus ours, modulo 2^64
-    uint64_t clock_error_ns;   // UINT64_MAX: not known
+    struct alb_reflect_clock clock;
     struct alb_txn_out ring[];
 };
 

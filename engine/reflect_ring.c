@@ -62,7 +62,7 @@ void alb_reflect_out_reset(struct alb_reflect_out *out)
     out->staged = out->begun = 1;
     atomic_store_explicit(&out->posted, 1, memory_order_relaxed);
     atomic_store_explicit(&out->ended, 1, memory_order_relaxed);
-    out->clock_error_ns = UINT64_MAX;
+    out->clock.span_ns = UINT64_MAX;
 }
 
 void alb_reflect_out_destroy(struct alb_reflect_out *out)

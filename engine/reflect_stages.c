@@ -3,48 +3,97 @@
 // turned into ours.
 #include "engine/impl.h"
 
-// By the fastest round trip so far, the target's clock read in its middle: off by no more than half of it. Two engines
-// of one host read one clock.
-static void read_clock(struct alb_reflect_out *out, const struct alb_csa_verdict *verdict, alb_time now)
+#define DRIFT 2048 // one part of so many, at most: what adjtimex(2) lets a clock be slewed by
+
+static bool is_known(const struct alb_reflect_clock *clock)
 {
-    const struct alb_csa *csa = out->csa;
-    if (csa->qp->attr.av.same_host) {
-        out->clock_offset_ns = 0;
-        out->clock_error_ns = 0;
-        return;
-    }
-    const struct alb_assoc_live *live = csa->assoc->live;
-    uint64_t error_ns = live && live->rtt_min_ns ? live->rtt_min_ns / 2 : alb_assoc_rtt_ns(csa->assoc) / 2;
-    if (error_ns > out->clock_error_ns)
-        return;
-    out->clock_error_ns = error_ns;
-    out->clock_offset_ns = verdict->now - (now - error_ns);
+    return clock->span_ns != UINT64_MAX;
 }
 
-// Not before the stage before it, and not after we have heard of it: what is otherwise is the clocks' error.
-static alb_time to_our_clock(const struct alb_reflect_out *out, uint64_t at, alb_time before, alb_time now)
+static bool is_later(uint64_t a, uint64_t b)
 {
-    alb_time ours = at - out->clock_offset_ns;
-    if (at == 0)
+    return (int64_t)(a - b) > 0;
+}
+
+// What was known a while ago is less certain now.
+static void grow_old(struct alb_reflect_clock *clock, alb_time now)
+{
+    uint64_t drift_ns = (now - clock->at) / DRIFT;
+    if (!is_known(clock) || drift_ns == 0)
+        return;
+    clock->least -= drift_ns;
+    clock->span_ns += 2 * drift_ns;
+    clock->at = now;
+}
+
+// How far the target's clock is ahead, by what must have been before what: it wrote the verdict before we read it, held
+// the bytes before we were told so, and not before the last of them had left. (As by Cristian and NTP, but nothing is
+// taken for granted of how long one way takes.) False: what was observed does not bound it.
+static bool observe(struct alb_reflect_clock *clock, const struct alb_stages *stages,
+                    const struct alb_csa_verdict *verdict, alb_time now)
+{
+    if (!verdict->placed_at || stages->transmitted == ALB_TIME_NEVER)
+        return false;
+    uint64_t least = verdict->now - now, least_by_placed = verdict->placed_at - stages->delivered;
+    if (is_later(least_by_placed, least))
+        least = least_by_placed;
+    uint64_t most = verdict->placed_at - stages->transmitted;
+    *clock = (struct alb_reflect_clock){.least = least, .span_ns = most - least, .at = now};
+    return !is_later(least, most); // else the target contradicts itself
+}
+
+// What holds by all that was observed; by the newest alone, if a clock was set or stood still meanwhile.
+static void narrow(struct alb_reflect_clock *clock, const struct alb_reflect_clock *seen)
+{
+    uint64_t least = is_later(seen->least, clock->least) ? seen->least : clock->least;
+    uint64_t most = clock->least + clock->span_ns, seen_most = seen->least + seen->span_ns;
+    most = is_later(most, seen_most) ? seen_most : most;
+    if (!is_known(clock) || is_later(least, most)) {
+        *clock = *seen;
+        return;
+    }
+    clock->least = least;
+    clock->span_ns = most - least;
+}
+
+// Two engines of one host read one clock.
+static void read_clock(struct alb_reflect_out *out, const struct alb_stages *stages,
+                       const struct alb_csa_verdict *verdict, alb_time now)
+{
+    struct alb_reflect_clock seen;
+    if (out->csa->qp->attr.av.same_host) {
+        out->clock = (struct alb_reflect_clock){.at = now};
+        return;
+    }
+    grow_old(&out->clock, now);
+    if (observe(&seen, stages, verdict, now))
+        narrow(&out->clock, &seen);
+}
+
+// Not before the stage before it, and not after what it was before: what is otherwise is the clocks' error.
+static alb_time to_our_clock(const struct alb_reflect_out *out, uint64_t at, alb_time before, alb_time latest)
+{
+    alb_time ours = at - (out->clock.least + out->clock.span_ns / 2);
+    if (at == 0 || !is_known(&out->clock))
         return ALB_TIME_NEVER;
-    if ((int64_t)(ours - now) > 0)
-        return now;
-    return before != ALB_TIME_NEVER && (int64_t)(ours - before) < 0 ? ALB_MIN(before, now) : ours;
+    if (is_later(ours, latest))
+        return latest;
+    return before != ALB_TIME_NEVER && is_later(before, ours) ? ALB_MIN(before, latest) : ours;
 }
 
 void alb_txn_out_note_stages(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
 {
     struct alb_reflect_out *out = txn->out;
-    read_clock(out, verdict, now);
     struct alb_stages *stages = &txn->stages;
     if (stages->delivered == ALB_TIME_NEVER)
         stages->delivered = now;
+    read_clock(out, stages, verdict, now);
     alb_time agreed_at =
         verdict->visible_at && verdict->decided_at ? ALB_MAX(verdict->visible_at, verdict->decided_at) : 0;
-    stages->remote_placed = to_our_clock(out, verdict->placed_at, stages->transmitted, now);
+    stages->remote_placed = to_our_clock(out, verdict->placed_at, stages->transmitted, stages->delivered);
     stages->visible = to_our_clock(out, verdict->visible_at, stages->remote_placed, now);
     stages->agreed = to_our_clock(out, agreed_at, stages->visible, now);
-    stages->clock_error_ns = out->clock_error_ns;
+    stages->clock_error_ns = is_known(&out->clock) ? (out->clock.span_ns + 1) / 2 : UINT64_MAX;
 }
 
 void alb_txn_out_count_gaps(const struct alb_txn_out *txn)

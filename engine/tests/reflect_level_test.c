@@ -214,46 +214,6 @@ static void failure__of_a_message_that_has_not_left(void **state)
     assert_int_equal(reflect_pair_state(c, 2), ALB_TXN_ABORTED);
 }
 
-// What a side has sent takes so long to arrive.
-static void carry(struct csa_pair *c, int side, alb_time ns)
-{
-    assert_true(pair_send(c->pair, side) > 0);
-    pair_pass(c->pair, ns);
-    pair_deliver_all(c->pair, side);
-}
-
-// The clocks of the two hosts are the same, and so are the ways there and back: what is turned from one into the other
-// is exact.
-static void stages__of_a_transaction(void **state)
-{
-    struct csa_pair *c = *state;
-    struct reflect_made made;
-    struct alb_txn_status status;
-    for (uint32_t i = 0; i < 4; i++) { // the round trip is known
-        csa_pair_ask(c, ALB_WR_RDMA_WRITE, 9, ALB_SEND_SIGNALED, 8);
-        carry(c, 0, 100);
-        carry(c, 1, 100);
-        csa_pair_expect(c, 0, 9, ALB_WC_SUCCESS);
-    }
-    reflect_pair_make(c, &made, 1, 0, 500);
-    made.wr.submitted = c->pair->now;
-    alb_time begin = c->pair->now;
-    uint64_t number = reflect_pair_post(c, &made);
-    for (uint32_t i = 0; i < 2; i++) { // proposed, bound; committed, done
-        carry(c, 0, 100);
-        carry(c, 1, 100);
-    }
-    reflect_pair_expect(c, 1, ALB_TXN_OK);
-    assert_int_equal(alb_qp_txn_query(c->qps[0], number, &status), 0);
-    const struct alb_stages *stages = &status.stages;
-    assert_int_equal(stages->transmitted, begin);
-    assert_int_equal(stages->remote_placed, begin + 100);
-    assert_int_equal(stages->delivered, begin + 200);
-    assert_int_equal(stages->visible, begin + 300);
-    assert_int_equal(stages->agreed, begin + 300);
-    assert_int_equal(stages->clock_error_ns, 100);
-}
-
 static void post__refuses_what_has_no_level(void **state)
 {
     struct csa_pair *c = *state;
@@ -302,7 +262,6 @@ int main(void)
         REFLECT_PAIR_TEST(failure__of_what_waits_for_its_stages_alone),
         REFLECT_PAIR_TEST(failure__before_the_verdict_leaves_the_outcome_unknown),
         REFLECT_PAIR_TEST(failure__of_a_message_that_has_not_left),
-        REFLECT_PAIR_TEST(stages__of_a_transaction),
         REFLECT_PAIR_TEST(post__refuses_what_has_no_level),
         REFLECT_PAIR_TEST(verdict__that_a_message_cannot_have),
     };
