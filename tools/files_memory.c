@@ -59,6 +59,18 @@ bool files_memory_is_free(uint64_t bytes, char why[FILES_WHY_MAX])
     return bytes <= free;
 }
 
+void files_memory_note_begun(struct files_memory *memory, uint64_t bytes)
+{
+    if (bytes > atomic_load(&memory->mixed_bytes))
+        atomic_store(&memory->mixed_bytes, bytes);
+}
+
+void files_memory_note_complete(struct files_memory *memory, uint64_t bytes)
+{
+    if (bytes >= atomic_load(&memory->mixed_bytes))
+        atomic_store(&memory->mixed_bytes, 0);
+}
+
 static struct files_memory_sink *memory_sink(struct files_sink *sink)
 {
     return ALB_CONTAINER_OF(sink, struct files_memory_sink, sink);
@@ -102,7 +114,7 @@ static bool finish(struct files_sink *sink, const struct alb_digest *expected, c
     struct alb_digest digest = alb_digest_of(memory->address, sink->size);
     if (wrong == 0 && alb_digest_is_equal(&digest, expected)) {
         // Before the sender hears of it: whoever copies from here then gets it.
-        atomic_store(&memory->is_partial, false);
+        files_memory_note_complete(memory, sink->size);
         return true;
     }
     snprintf(why, FILES_WHY_MAX, "%llu chunks are not what was agreed; copy it again", (unsigned long long)wrong);

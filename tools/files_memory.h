@@ -15,7 +15,7 @@ struct files_memory {
     uint8_t *table; // of digests, for the copy that was last under way
     uint64_t table_size;
     uint32_t table_chunk_bytes;
-    _Atomic bool is_partial; // a copy to it has begun, and none was completed since: its bytes are of more than one
+    _Atomic uint64_t mixed_bytes; // so many, from the first on, are of copies that were begun and not completed since
 };
 
 // NAME=BYTES, a plain name; K, M and G may follow. 0, or an errno with why: EINVAL: it is not that; there is no such
@@ -25,6 +25,11 @@ int files_memory_make(struct files_memory *memory, const char *text, char why[FI
 // Whether all that was made, so many bytes, can be used, too, as things are now: it takes room when it is written to.
 // False: why says what is there.
 bool files_memory_is_free(uint64_t bytes, char why[FILES_WHY_MAX]);
+
+// A copy of so many bytes to it begins, or is complete. One that is shorter than those that were not completed leaves the
+// rest of theirs as it was.
+void files_memory_note_begun(struct files_memory *memory, uint64_t bytes);
+void files_memory_note_complete(struct files_memory *memory, uint64_t bytes);
 
 // A copy into it, by one connection at a time.
 struct files_memory_sink {

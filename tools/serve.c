@@ -111,7 +111,7 @@ static bool take_to_read(struct session *session, const struct files_memory *mem
     struct files_claims *claims = &session->server->claims;
     if (!files_claim_share(claims, &session->claim, memory->name, &session->link_to.is_cancelled))
         return false;
-    bool is_whole = !atomic_load(&memory->is_partial); // and stays so, since nobody copies to it now
+    bool is_whole = atomic_load(&memory->mixed_bytes) == 0; // and stays so, since nobody copies to it now
     if (!is_whole)
         files_claim_drop(claims, &session->claim);
     return is_whole;
@@ -186,10 +186,11 @@ static void take_memory(struct session *session, struct files_memory *memory, co
         report(NULL, offer->text, NULL, why);
         return;
     }
-    bool was_partial = atomic_exchange(&memory->is_partial, true); // until a copy to it is complete
+    uint64_t mixed_before = atomic_load(&memory->mixed_bytes);
+    files_memory_note_begun(memory, offer->size);
     bool is_good = files_memory_open(&sink, memory, session->link_to.pd, offer, why);
     if (!is_good) {
-        atomic_store(&memory->is_partial, was_partial); // nothing was written
+        atomic_store(&memory->mixed_bytes, mixed_before); // nothing was written
         files_refuse(&session->link_to, why, false);
     }
     is_good = is_good && files_receive_file(&session->link_to, &sink.sink, NULL, &digest, why) == FILES_OK;

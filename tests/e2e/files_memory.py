@@ -95,6 +95,8 @@ def check_memory_is_whole(world):
 
     ok = first_that_counts(get_after_part)
     world.result("get of memory after a part of a put to it", ok, copies[-1].output().strip(), *copies)
+    ok = copy_whole(world.source("short", 5), world.remote("shared")) and not copy_whole(world.remote("shared"), back)
+    world.result("and after a shorter one was put there whole", ok and why in copies[0].output(), copies[0].output().strip(), *copies)
     put = world.copy(world.source("vast", size + 1), world.remote("shared"))
     ok = world.finish(put) == 1 and copy_whole(sources[1], world.remote("shared"))
     ok = ok and copy_whole(world.remote("shared"), back) and same(sources[1], back)

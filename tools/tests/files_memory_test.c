@@ -23,10 +23,26 @@ static void files_memory_is_free__no_more_than_there_is(void **state)
     assert_non_null(strstr(why, "--memory: 8.0 GiB in all, and 3.0 GiB are free"));
 }
 
+static void files_memory__is_mixed_until_a_copy_as_long_is_complete(void **state)
+{
+    struct files_memory memory = {0};
+    files_memory_note_begun(&memory, 1000);
+    files_memory_note_complete(&memory, 1000);
+    assert_int_equal(memory.mixed_bytes, 0);
+    files_memory_note_begun(&memory, 2000); // and is not completed
+    files_memory_note_begun(&memory, 5);
+    files_memory_note_complete(&memory, 5);
+    assert_int_equal(memory.mixed_bytes, 2000);
+    files_memory_note_begun(&memory, 2000);
+    files_memory_note_complete(&memory, 2000);
+    assert_int_equal(memory.mixed_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_memory_is_free__no_more_than_there_is),
+        cmocka_unit_test(files_memory__is_mixed_until_a_copy_as_long_is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
