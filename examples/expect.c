@@ -181,8 +181,9 @@ int main(int argc, char **argv)
         printf(", %u of them announced", (unsigned)announced);
     printf("\n");
     if (!announced)
-        fprintf(stderr, "none was announced: only albedo0 takes that (`albedo run --device albedo0 --`), with the loss "
-                        "policies csa and fixed\n");
+        fprintf(stderr,
+                "none was announced by albdv_expect, which only albedo0 has (`albedo run --device albedo0 --`), with "
+                "the loss policies csa and fixed\n");
     ibv_dereg_mr(w.mr);
     ibv_destroy_cq(w.sent);
     ibv_destroy_cq(w.came);

@@ -26,8 +26,8 @@ int files_memory_make(struct files_memory *memory, const char *text, char why[FI
 // False: why says what is there.
 bool files_memory_is_free(uint64_t bytes, char why[FILES_WHY_MAX]);
 
-// A copy of so many bytes to it begins, or is complete. One that is shorter than those that were not completed leaves the
-// rest of theirs as it was.
+// A copy of so many bytes to it begins, or is complete. One that is shorter than those that were not completed leaves
+// the rest of theirs as it was.
 void files_memory_note_begun(struct files_memory *memory, uint64_t bytes);
 void files_memory_note_complete(struct files_memory *memory, uint64_t bytes);
 
