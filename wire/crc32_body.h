@@ -43,7 +43,8 @@ PART void pass(struct piece *piece, size_t words)
 {
     piece->from += 4 * words;
     piece->length -= 4 * words;
-    piece->to += piece->to ? 4 * words : 0;
+    if (piece->to)
+        piece->to += 4 * words;
 }
 
 PART vector take_vector(struct piece *piece)
@@ -148,7 +149,7 @@ TARGET uint32_t ALB_CRC32_KERNEL(uint32_t crc, const struct iovec *iov, uint32_t
     return copy ? read_pieces(crc, iov, length, ones, copy) : read_pieces(crc, iov, length, ones, NULL);
 }
 
-// Fills in what every use needs, on any processor.
+// On any processor, also on one without such vectors.
 __attribute__((constructor(ALB_CRC32_INIT + 1))) static void init(void)
 {
     uint64_t even[VECTOR_WORDS / 2], odd[VECTOR_WORDS / 2];
