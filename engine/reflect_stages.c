@@ -3,7 +3,7 @@
 // turned into ours.
 #include "engine/impl.h"
 
-#define DRIFT 2048 // one part of so many, at most: what adjtimex(2) lets a clock be slewed by
+#define DRIFT 2000 // clocks run apart by one part of so many at most: as far as adjtimex(2) lets one be slewed
 
 static bool is_known(const struct alb_reflect_clock *clock)
 {

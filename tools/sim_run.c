@@ -123,8 +123,8 @@ void sim_title(const struct alb_result_of *result, bool is_file, char *text, siz
 // ---- progress -------------------------------------------------------------------------------------------------------
 
 struct watch {
-    double begun; // building the cluster
-    double ran;   // since when the run goes
+    double begun; // when the cluster began to be built,
+    double ran;   // and the run to go
     double shown;
     uint64_t shown_events;
 };
