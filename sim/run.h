@@ -75,7 +75,8 @@ struct alb_heat {
     alb_sim_time end;      // of the last column, which may be shorter
     uint32_t columns, columns_max, links;
     uint64_t *bytes;  // of column c and link l: bytes[c * links + l]
-    uint64_t *before; // by link, when the last column ended
+    uint64_t *before; // by link, all that had left when it was looked at
+    uint64_t *since;  // by link, what left between the last two looks
 };
 
 struct alb_run_progress {

@@ -1,44 +1,76 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How busy each link was over time: the bytes that left by it, interval by interval. When the columns are used up two
-// become one, so that a run of any length fits.
+// How busy each link was over time: the bytes that left by it, interval by interval, as long as any do. When the
+// columns are used up two become one, so that a run of any length fits.
 #include "sim/run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t *column_at(struct alb_heat *heat, uint32_t column)
+{
+    return &heat->bytes[(size_t)column * heat->links];
+}
+
 static void halve(struct alb_heat *heat)
 {
-    for (uint32_t c = 0; c < heat->columns; c++)
+    uint32_t columns = heat->columns;
+    for (uint32_t c = 1; c < columns; c++)
         for (uint32_t l = 0; l < heat->links; l++) {
-            uint64_t bytes = heat->bytes[(size_t)c * heat->links + l];
-            uint64_t *to = &heat->bytes[(size_t)(c / 2) * heat->links + l];
+            uint64_t bytes = column_at(heat, c)[l];
+            uint64_t *to = &column_at(heat, c / 2)[l];
             *to = c % 2 ? *to + bytes : bytes;
         }
-    heat->columns /= 2;
+    heat->columns = (columns + 1) / 2;
+    memset(column_at(heat, heat->columns), 0, (size_t)(columns - heat->columns) * heat->links * sizeof(*heat->bytes));
     heat->interval *= 2;
 }
 
-static void add_column(struct alb_run *run)
+// False: nothing has left since the last look.
+static bool look(struct alb_run *run)
 {
     struct alb_heat *heat = &run->heat;
+    uint64_t all = 0;
     for (uint32_t l = 0; l < heat->links; l++) {
         uint64_t bytes = alb_cluster_link_bytes(run->cluster, l);
         bytes = ALB_MAX(bytes, heat->before[l]); // by a change of rate what is left on the wire may be a byte more
-        heat->bytes[(size_t)heat->columns * heat->links + l] = bytes - heat->before[l];
+        heat->since[l] = bytes - heat->before[l];
         heat->before[l] = bytes;
+        all |= heat->since[l];
     }
-    heat->columns++;
+    return all != 0;
+}
+
+// Of what left between the last two looks. Columns in which nothing did come with the next one in which something does:
+// a timer that waits behind the last byte costs no resolution.
+static void add_column(struct alb_heat *heat, alb_sim_time now)
+{
+    while (now > heat->interval * heat->columns_max)
+        halve(heat);
+    uint32_t column = now > 0 ? (uint32_t)((now - 1) / heat->interval) : 0;
+    for (uint32_t l = 0; l < heat->links; l++)
+        column_at(heat, column)[l] += heat->since[l];
+    heat->columns = column + 1;
+    heat->end = now;
+}
+
+// As long as the columns will be, if something leaves until then.
+static alb_sim_time next_look(const struct alb_heat *heat, alb_sim_time now)
+{
+    alb_sim_time interval = heat->interval;
+    while (now / interval >= heat->columns_max)
+        interval *= 2;
+    return (now / interval + 1) * interval;
 }
 
 static void on_column(struct alb_sim_event *event, alb_sim_time now)
 {
     struct alb_run *run = ALB_CONTAINER_OF(event, struct alb_run, heat.event);
-    alb_cluster_queue(run->cluster)->looks++;
-    add_column(run);
-    if (run->heat.columns == run->heat.columns_max)
-        halve(&run->heat);
-    if (alb_sim_queue_count(alb_cluster_queue(run->cluster)) > 0)
-        alb_sim_queue_schedule(alb_cluster_queue(run->cluster), event, now + run->heat.interval);
+    struct alb_sim_queue *queue = alb_cluster_queue(run->cluster);
+    queue->looks++;
+    if (look(run))
+        add_column(&run->heat, now);
+    if (alb_sim_queue_count(queue) > 0)
+        alb_sim_queue_schedule(queue, event, next_look(&run->heat, now));
 }
 
 void alb_heat_init(struct alb_run *run, alb_sim_time interval)
@@ -50,7 +82,8 @@ void alb_heat_init(struct alb_run *run, alb_sim_time interval)
     heat->interval = interval;
     heat->bytes = calloc((size_t)heat->columns_max * heat->links + 1, sizeof(*heat->bytes));
     heat->before = calloc(heat->links + 1u, sizeof(*heat->before));
-    alb_assert(heat->bytes && heat->before);
+    heat->since = calloc(heat->links + 1u, sizeof(*heat->since));
+    alb_assert(heat->bytes && heat->before && heat->since);
     alb_sim_event_init(&heat->event, on_column);
     alb_sim_queue_schedule(alb_cluster_queue(run->cluster), &heat->event, interval);
 }
@@ -60,8 +93,8 @@ void alb_heat_end(struct alb_run *run)
     if (!run->heat.bytes)
         return;
     alb_sim_queue_cancel(alb_cluster_queue(run->cluster), &run->heat.event);
-    add_column(run);
-    run->heat.end = alb_cluster_now(run->cluster);
+    if (look(run) || run->heat.columns == 0)
+        add_column(&run->heat, alb_cluster_now(run->cluster));
 }
 
 double alb_heat_load(const struct alb_run *run, uint32_t column, uint32_t link)
@@ -78,4 +111,5 @@ void alb_heat_fini(struct alb_run *run)
 {
     free(run->heat.bytes);
     free(run->heat.before);
+    free(run->heat.since);
 }

@@ -534,49 +534,6 @@ static void alb_run_go__finds_a_wrong_byte(void **state)
     small_run_end(&small);
 }
 
-// What all columns hold together is what each link has carried.
-static void alb_heat__accounts_for_every_byte(void **state)
-{
-    small_run_go(&small, "[scenario]\ninterval = 1us\n[workload]\nkind = permutation\nsize = 4M\n", true);
-    const struct alb_heat *heat = &small.run.heat;
-    assert_true(heat->columns > 32 && heat->interval > ALB_SIM_US(1)); // of 350 us and more
-    for (uint32_t link = 0; link < heat->links; link++) {
-        uint64_t bytes = 0;
-        for (uint32_t c = 0; c < heat->columns; c++)
-            bytes += heat->bytes[(size_t)c * heat->links + link];
-        assert_int_equal(bytes, alb_cluster_link_bytes(small.run.cluster, link));
-    }
-    small_run_end(&small);
-}
-
-// A full link is as full in each interval, though packets take several of them.
-static void alb_heat__divides_a_packet_over_intervals(void **state)
-{
-    small_run_go(&small,
-                 "[scenario]\ninterval = 5us\n[network]\nhosts = 2\nrate = 1Gb/s\n"
-                 "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 40000\n",
-                 true);
-    const struct alb_heat *heat = &small.run.heat;
-    assert_true(heat->columns > 20);
-    for (uint32_t c = 1; c < 20; c++)
-        assert_in_range(heat->bytes[(size_t)c * heat->links], 500, 750); // 625
-    small_run_end(&small);
-}
-
-// The last column, too, is as long as the run was in it.
-static void alb_heat_load__of_a_column_that_is_cut_off(void **state)
-{
-    small_run_go(&small,
-                 "[scenario]\ninterval = 5us\nend = 52us\n[network]\nhosts = 2\nrate = 1Gb/s\n"
-                 "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 40000\n",
-                 true);
-    assert_int_equal(small.run.heat.end, ALB_SIM_US(52));
-    assert_int_equal(small.run.heat.columns, 11);
-    for (uint32_t c = 1; c < 11; c++)
-        assert_true(alb_heat_load(&small.run, c, 0) > 0.8 && alb_heat_load(&small.run, c, 0) < 1.2);
-    small_run_end(&small);
-}
-
 static const char *many; // of which
 
 static bool no_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size)
@@ -690,9 +647,6 @@ int main(void)
         cmocka_unit_test(alb_run_go__comes_to_rest),
         cmocka_unit_test(alb_run_go__finds_a_wrong_byte),
         cmocka_unit_test(alb_run_bytes_arrived__counts_messages_under_way),
-        cmocka_unit_test(alb_heat__accounts_for_every_byte),
-        cmocka_unit_test(alb_heat__divides_a_packet_over_intervals),
-        cmocka_unit_test(alb_heat_load__of_a_column_that_is_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
