@@ -369,7 +369,8 @@ static int take_option(int option, struct sim_options *options)
         options->has_first_seed = true;
         return take_count("first-seed", &options->first_seed) ? -1 : COMMAND_USAGE;
     case OPTION_KEYS:
-        return print_keys();
+        options->is_keys = true;
+        return -1;
     case 'h':
         print_usage(stdout);
         return COMMAND_OK;
@@ -417,6 +418,10 @@ int command_sim(int argc, char **argv)
         if (status >= 0)
             return status;
     }
+    if (options.is_keys && argc > 2)
+        return command_error(COMMAND_USAGE, "sim", "--keys lists all of them, and takes nothing else");
+    if (options.is_keys)
+        return print_keys();
     const char *complaint = meaningless(&options);
     if (complaint)
         return command_error(COMMAND_USAGE, "sim", "%s", complaint);

@@ -21,7 +21,7 @@ struct sim_options {
     const char *json, *plot, *html;
     const char *pcap, *trace; // of the host
     uint32_t host;
-    bool is_check, is_quiet, has_progress, has_host, has_first_seed;
+    bool is_check, is_keys, is_quiet, has_progress, has_host, has_first_seed;
     alb_sim_time until;
     uint64_t events_max;
     uint64_t search, first_seed; // search: how many seeds

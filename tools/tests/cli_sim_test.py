@@ -211,6 +211,9 @@ class Sim(SimTest):
         for word in ("[network]", "oversubscription", "fct_p99", "dcqcn_cnp", "packets sent again (rc: of requests)", "by PFC or by a fault",
                      "without the headroom of PFC"):
             self.assertIn(word, out)
+        for beside in (["network"], ["--check"], [self.file]):
+            status, out, err = albedo("sim", "--keys", *beside)
+            self.assertEqual((status, out, err), (2, "", "albedo sim: --keys lists all of them, and takes nothing else\n"))
 
 
 if __name__ == "__main__":
