@@ -307,6 +307,13 @@ size_t alb_text_character(const char *text)
     return continues(at[3]) ? 4 : 0;
 }
 
+size_t alb_text_mark(const char *text, size_t length)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    size_t bytes = strlen(mark);
+    return length >= bytes && memcmp(text, mark, bytes) == 0 ? bytes : 0;
+}
+
 char *alb_text_disarm(char *text)
 {
     for (uint8_t *at = (uint8_t *)text; *at; at++) {

@@ -39,6 +39,9 @@ char *alb_text_format_probability(uint32_t per_billion, char text[ALB_TEXT_QUANT
 // The bytes of the character of UTF-8 (RFC 3629) that the text begins with; 0: it begins with none, as at its end.
 size_t alb_text_character(const char *text);
 
+// The bytes of UTF-8's byte order mark, which some editors write, that the text begins with; 0: it begins with none.
+size_t alb_text_mark(const char *text, size_t length);
+
 // What another process or host has said may be anything, and is shown on a terminal: control characters become question
 // marks. Returns text.
 char *alb_text_disarm(char *text);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/document.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,12 +184,9 @@ bool alb_document_parse(struct alb_document *document, const char *file, const c
                         struct alb_complaint *complaint)
 {
     *document = (struct alb_document){.file = file};
-    static const char byte_order_mark[] = "\xEF\xBB\xBF"; // of UTF-8, which some editors write
-    size_t mark_length = strlen(byte_order_mark);
-    bool has_mark = length >= mark_length && memcmp(text, byte_order_mark, mark_length) == 0;
     struct alb_document_entry entry = {.file = file};
     bool is_good = true;
-    for (const char *at = text + (has_mark ? mark_length : 0), *end = text + length; is_good && at < end;) {
+    for (const char *at = text + alb_text_mark(text, length), *end = text + length; is_good && at < end;) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         struct span line = {at, (size_t)((newline ? newline : end) - at)};
         at += line.length + 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/scenario.h"
 
+#include "base/text.h"
 #include "sim/cluster.h"
 #include "sim/scenario_keys.h"
 
@@ -468,6 +469,9 @@ char *alb_scenario_file(const struct alb_scenario *scenario, const char *name, c
         rewind(file);
         *length = fread(text, 1, (size_t)bytes, file);
         text[*length] = '\0';
+        size_t mark = alb_text_mark(text, *length);
+        memmove(text, text + mark, *length + 1 - mark);
+        *length -= mark;
     }
     if (file)
         fclose(file);

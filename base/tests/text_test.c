@@ -49,6 +49,15 @@ static void alb_text_character__of_utf8_only(void **state)
         assert_int_equal(alb_text_character(cases[i].text), cases[i].bytes);
 }
 
+static void alb_text_mark__at_the_beginning_only(void **state)
+{
+    assert_int_equal(alb_text_mark("\xef\xbb\xbf# text", 9), 3);
+    assert_int_equal(alb_text_mark("\xef\xbb\xbf", 3), 3);
+    assert_int_equal(alb_text_mark("\xef\xbb\xbf", 2), 0); // cut off
+    assert_int_equal(alb_text_mark(" \xef\xbb\xbf", 4), 0);
+    assert_int_equal(alb_text_mark("", 0), 0);
+}
+
 static void alb_text_parse_u64__bounds_and_bases(void **state)
 {
     static const struct accepted good[] = {{"0", 0},
@@ -326,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_text_character__of_utf8_only),
+        cmocka_unit_test(alb_text_mark__at_the_beginning_only),
         cmocka_unit_test(alb_text_parse_u64__bounds_and_bases),
         cmocka_unit_test(alb_text_parse__says_what_is_too_large),
         cmocka_unit_test(alb_text_parse_duration__units),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // The linker puts it before malloc (--wrap).
 static size_t allocated_bytes;
@@ -459,6 +460,23 @@ static void alb_field_format__is_read_back(void **state)
     alb_document_fini(&document);
 }
 
+static void alb_scenario_file__a_byte_order_mark_is_no_text(void **state)
+{
+    static struct alb_scenario scenario;
+    const struct alb_document_entry where = {.file = "f", .line = 1};
+    struct alb_complaint complaint = {0};
+    char path[] = "/tmp/scenario_test.XXXXXX";
+    size_t length;
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "\xef\xbb\xbfhosts 2\n", 11), 11);
+    char *text = alb_scenario_file(&scenario, path, &where, &length, &complaint);
+    assert_string_equal(text, "hosts 2\n");
+    assert_int_equal(length, 8);
+    free(text);
+    close(fd);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -473,6 +491,7 @@ int main(void)
         cmocka_unit_test(alb_scenario_hosts__lists),
         cmocka_unit_test(alb_scenario_print_keys__names_every_section),
         cmocka_unit_test(alb_field_format__is_read_back),
+        cmocka_unit_test(alb_scenario_file__a_byte_order_mark_is_no_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
