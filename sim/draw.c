@@ -103,7 +103,8 @@ static void draw_room(struct draw *draw)
         say(draw, "port_buffer = %" PRIu32 "\n", 20000 + size(draw, 20));
     if (percent(draw, 25))
         say(draw, "buffer = %" PRIu32 "\nalpha = %s\n", 100000 + size(draw, 20), ONE_OF(draw, "0.5", "1", "8"));
-    if (percent(draw, 20))
+    // rc knows nothing of trimming: to it they are lost, and take others' room.
+    if (draw->is_csa && percent(draw, 20))
         say(draw, "trim = yes\ntrim_buffer = %" PRIu32 "\n", 1000 + size(draw, 13)); // else headers may fill a link
 }
 
@@ -159,7 +160,6 @@ static void draw_some_hosts(struct draw *draw)
 
 static void draw_hosts(struct draw *draw)
 {
-    draw->is_csa = percent(draw, 75);
     say(draw, "[host]\nreal_bytes = yes\ntransport = %s\n", draw->is_csa ? "csa" : "rc");
     if (!draw->is_csa) {
         if (percent(draw, 60)) // without any, and where buffers overflow, the retries do not last
@@ -281,7 +281,8 @@ void alb_draw_scenario(uint64_t seed, struct alb_drawn *drawn)
     snprintf(drawn->sizes_name, sizeof(drawn->sizes_name), "search-%" PRIu64 ".sizes", seed);
     snprintf(drawn->trace_name, sizeof(drawn->trace_name), "search-%" PRIu64 ".goal", seed);
     alb_prng_init(&draw.prng, seed);
-    say(&draw, "[scenario]\nseed = %" PRIu64 "\n", seed);
+    draw.is_csa = percent(&draw, 75);
+    say(&draw, "[scenario]\nseed = %" PRIu64 "\norder = %s\n", seed, ONE_OF(&draw, "time", "host", "window"));
     draw_network(&draw);
     draw_switches(&draw);
     draw_hosts(&draw);

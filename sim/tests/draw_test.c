@@ -36,6 +36,7 @@ static void alb_draw_scenario__reaches(void **state)
         "kind = poisson",     "sizes = search-", "kind = goal",       "unreliable = yes", "partial = ",
         "credit = shortest",  "[host 0..",       "receive_budget = ", "from -1 tag -1",   "irequires",
         "congestion = dcqcn", "loss = sleek",    "trim = yes",        "credits",          "kind = all-to-all-steps",
+        "order = host",       "order = window",
     };
     static struct alb_drawn drawn;
     for (size_t i = 0; i < ALB_COUNT(said); i++) {
