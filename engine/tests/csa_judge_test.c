@@ -40,6 +40,19 @@ static void report__cumulative(void **state)
     csa_pair_expect_inflight(c, 0);
 }
 
+// What was not taken is not lost: nothing else between the two hosts is slowed down for it.
+static void report__of_a_refusal(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_send_lost(c, 3);
+    uint32_t window_bytes = c->csa[0]->assoc->live->congestion.window_bytes;
+    settle(c, csa_pair_live(c, 0)->paths->path[0].next, 1);
+    csa_pair_arrive_report(c, 1, 50, 2, 0, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+    assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_ERR);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_packet_seq_err), 0);
+    assert_int_equal(c->csa[0]->assoc->live->congestion.window_bytes, window_bytes);
+}
+
 static void use_a_wide_window(struct alb_engine_config *config)
 {
     config->csa_pool_bytes = 16 << 20;
@@ -484,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CSA_GREETED_TEST(report__cumulative),
+        CSA_GREETED_TEST(report__of_a_refusal),
         CSA_GREETED_TEST(report__bitmap),
         cmocka_unit_test(report__a_page_tells_of_its_segments_only),
         cmocka_unit_test(report__pages_of_one_number_count_once_each),
