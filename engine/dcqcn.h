@@ -19,7 +19,7 @@ struct alb_dcqcn_config {
     uint64_t burst_ns;             // a sender that came late may catch up with so much of its time
 };
 
-#define ALB_DCQCN_RATE_MAX_BYTES_PER_S (1ull << 37)
+#define ALB_DCQCN_RATE_MAX_BYTES_PER_S 125000000000ull      // 1 Tb/s
 #define ALB_DCQCN_BURST_MAX_NS         (50 * ALB_NS_PER_MS) // keeps time times rate within 64 bits
 
 // What Zhu et al. publish ("Congestion control for large-scale RDMA deployments", SIGCOMM 2015), for links of 40 Gb/s.

@@ -2,6 +2,7 @@
 #include "sim/run.h"
 
 #include "base/text.h"
+#include "engine/policy.h"
 #include "sim/routes.h"
 #include "sim/workload.h"
 #include "wire/csa.h"
@@ -219,16 +220,19 @@ static void need(struct alb_run_needs *needs, uint32_t peer)
     needs->last_peer = peer + 1;
 }
 
-// That of the host's link, if the scenario gives none: a sender by DCQCN never sends faster, once it has been told
-// of a mark. At least what it rises by.
-static void set_dcqcn_rate_max(struct alb_dcqcn_config *dcqcn, uint64_t bits_per_s)
+// That of the host's link, if neither a key nor a parameter of the policy gives one: a sender by DCQCN never sends
+// faster, once it has been told of a mark. At least what it rises by.
+static void set_dcqcn_rate_max(struct alb_engine_config *engine, uint64_t bits_per_s)
 {
     uint64_t rate = ALB_MIN(bits_per_s / 8, ALB_DCQCN_RATE_MAX_BYTES_PER_S);
+    struct alb_engine_config with_parameters = *engine;
+    const struct alb_dcqcn_config *dcqcn = &with_parameters.dcqcn;
+    alb_congestion_set(&with_parameters);
     if (dcqcn->rate_max_bytes_per_s)
         return;
     rate = ALB_MAX(rate, dcqcn->rate_min_bytes_per_s);
     rate = ALB_MAX(rate, dcqcn->additive_bytes_per_s);
-    dcqcn->rate_max_bytes_per_s = ALB_MAX(rate, dcqcn->hyper_bytes_per_s);
+    engine->dcqcn.rate_max_bytes_per_s = ALB_MAX(rate, dcqcn->hyper_bytes_per_s);
 }
 
 static void change_host(void *context, uint32_t host, struct alb_engine_config *engine)
@@ -240,7 +244,7 @@ static void change_host(void *context, uint32_t host, struct alb_engine_config *
     if (!alb_document_find(document, "host", "", "peer_max"))
         engine->peer_max = run->needs[host].peers + SPARE_PEERS;
     alb_scenario_change_host(run->scenario, host, engine);
-    set_dcqcn_rate_max(&engine->dcqcn, run->needs[host].bits_per_s);
+    set_dcqcn_rate_max(engine, run->needs[host].bits_per_s);
     if (run->scenario->has_trace && host == run->scenario->traced_host)
         engine->trace_records = TRACE_RECORDS;
 }

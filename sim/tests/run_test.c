@@ -73,6 +73,8 @@ static void alb_run_init__dcqcn_begins_with_the_rate_of_the_link(void **state)
     assert_int_equal(dcqcn_rate_max("dcqcn_rate_max = 40Gb/s\n"), 5000000000);
     assert_int_equal(dcqcn_rate_max("[host 1]\ndcqcn_rate_max = 10Gb/s\n"), 1250000000);
     assert_int_equal(dcqcn_rate_max("dcqcn_hyper = 300Gb/s\n"), 37500000000);
+    assert_int_equal(dcqcn_rate_max("[host 1]\ncongestion = dcqcn:hyper=300Gb/s\n"), 37500000000);
+    assert_int_equal(dcqcn_rate_max("[host 1]\ncongestion = dcqcn:rate_max=40Gb/s\n"), 5000000000);
 }
 
 // Also where those of other pairs stand between them.
