@@ -112,6 +112,7 @@ enum taken {
 
 static enum taken refuse(struct alb_stream_in *in, enum alb_outcome outcome, alb_psn psn, alb_time now)
 {
+    in->refused_as = (uint8_t)alb_inbound_refusal(outcome)->drop;
     in->ops->refuse(in->csa, outcome, psn, now);
     return REFUSED;
 }
@@ -147,7 +148,6 @@ static enum taken wait_for_receive(struct alb_stream_in *in, alb_psn psn)
         alb_csa_want_receive(qp);
     if (in->waits_rnr)
         return NOT_YET;
-    alb_qp_count(qp, ALB_STAT_send_rnr_err, 1);
     in->waits_rnr = true;
     in->syndrome = ALB_AETH_SYNDROME_RNR(qp->attr.min_rnr_timer);
     alb_stream_in_owe_report(in);
@@ -192,8 +192,8 @@ static enum taken begin_message(struct alb_stream_in *in, const struct alb_csa_s
 static enum taken end_message(struct alb_stream_in *in, const struct alb_csa_segment *last, alb_time now)
 {
     in->is_open = false;
+    in->refused_as = ALB_DROP_WRONG_QP_STATE; // a completion may find its queue full: then all of this is stopped
     enum taken taken = outcome_to_taken(in, in->ops->end(in->csa, last, now), last->psn, now);
-    // A completion may have found its queue full: then all of this has been stopped.
     return alb_qp_state_of(in->csa->qp) == ALB_QPS_ERR ? REFUSED : taken;
 }
 
@@ -342,7 +342,7 @@ static enum alb_drop hold(struct alb_stream_in *in, const struct alb_csa_segment
                           alb_time now)
 {
     if (taken == REFUSED)
-        return ALB_DROP_BAD_REQUEST;
+        return (enum alb_drop)in->refused_as;
     if (taken == NOT_YET && !keep(in, segment)) {
         in->is_full = true;
         return in->waits_rnr ? ALB_DROP_NO_RECEIVE : ALB_DROP_NO_RESOURCES;

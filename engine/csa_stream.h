@@ -222,6 +222,7 @@ struct alb_stream_in {
     uint32_t segment_bytes; // of each of its segments but the last; 0: not known yet
     uint32_t total_bytes;
     uint8_t op;                        // enum alb_csa_op
+    uint8_t refused_as;                // enum alb_drop: as what the segment counts that the queue pair failed by
     uint32_t placed;                   // its segments that have been
     struct alb_credit_message message; // for the credit policy
     alb_time came_at;                  // when something last came

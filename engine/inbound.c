@@ -441,24 +441,26 @@ const struct alb_refusal *alb_inbound_refusal(enum alb_outcome outcome)
 {
     static const struct alb_refusal refusals[] = {
         [ALB_OUTCOME_INVALID_REQUEST] = {ALB_NAK_INVALID_REQUEST, ALB_STAT_resp_remote_invalid_request,
-                                         ALB_EVENT_QP_REQ_ERR, ALB_WC_REM_INV_REQ_ERR,
+                                         ALB_EVENT_QP_REQ_ERR, ALB_WC_REM_INV_REQ_ERR, ALB_DROP_BAD_REQUEST,
                                          "the peer sent a request that is not allowed here"},
         [ALB_OUTCOME_ACCESS] = {ALB_NAK_REMOTE_ACCESS_ERROR, ALB_STAT_resp_remote_access_errors,
-                                ALB_EVENT_QP_ACCESS_ERR, ALB_WC_REM_ACCESS_ERR,
+                                ALB_EVENT_QP_ACCESS_ERR, ALB_WC_REM_ACCESS_ERR, ALB_DROP_ACCESS,
                                 "the peer asked for memory that it may not use"},
         [ALB_OUTCOME_OPERATIONAL] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors,
-                                     ALB_EVENT_QP_FATAL, ALB_WC_REM_OP_ERR,
+                                     ALB_EVENT_QP_FATAL, ALB_WC_REM_OP_ERR, ALB_DROP_ACCESS,
                                      "a local key does not cover the posted receive"},
         [ALB_OUTCOME_TOO_LONG] = {ALB_NAK_INVALID_REQUEST, ALB_STAT_resp_remote_invalid_request, ALB_EVENT_QP_REQ_ERR,
-                                  ALB_WC_REM_INV_REQ_ERR, "the peer's message is longer than the posted receive"},
+                                  ALB_WC_REM_INV_REQ_ERR, ALB_DROP_RECEIVE_TOO_SHORT,
+                                  "the peer's message is longer than the posted receive"},
         [ALB_OUTCOME_TOO_LARGE] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors, ALB_EVENT_QP_FATAL,
-                                   ALB_WC_REM_OP_ERR,
+                                   ALB_WC_REM_OP_ERR, ALB_DROP_NO_RESOURCES,
                                    "the peer asked for more of a transactional region than is answered at once"},
         [ALB_OUTCOME_TOO_NARROW] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors,
-                                    ALB_EVENT_QP_FATAL, ALB_WC_REM_OP_ERR,
+                                    ALB_EVENT_QP_FATAL, ALB_WC_REM_OP_ERR, ALB_DROP_NO_RESOURCES,
                                     "the path is too narrow for an answer under way"},
         [ALB_OUTCOME_FORGOTTEN] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors, ALB_EVENT_QP_FATAL,
-                                   ALB_WC_REM_OP_ERR, "the peer was silent, and others needed what was kept for it"},
+                                   ALB_WC_REM_OP_ERR, ALB_DROP_NO_RESOURCES,
+                                   "the peer was silent, and others needed what was kept for it"},
     };
     return &refusals[outcome];
 }

@@ -24,6 +24,7 @@ struct alb_refusal {
     enum alb_stat stat;
     enum alb_event_type event;
     enum alb_wc_status status;
+    enum alb_drop drop; // what its packet counts as
     const char *reason;
 };
 const struct alb_refusal *alb_inbound_refusal(enum alb_outcome outcome);

@@ -30,7 +30,7 @@ static enum alb_drop refuse(struct alb_rc *rc, const struct alb_packet *packet, 
     };
     if (alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_qp_fail(qp, NULL, &failure, now);
-    return outcome == ALB_OUTCOME_INVALID_REQUEST ? ALB_DROP_BAD_REQUEST : ALB_DROP_ACCESS;
+    return refusal->drop;
 }
 
 // No receive is posted: the peer shall come again later. What it sent behind this packet is dropped until then.

@@ -100,8 +100,8 @@ static void atomic__no_room_for_its_answer__is_executed_once_and_later(void **st
     assert_int_equal(csa->answer_count, 1);
 }
 
-// What is refused: its syndrome, and the event.
-static void refuse(const struct alb_csa_segment *change, uint8_t code, enum alb_event_type type)
+// What is refused: its syndrome, the event, and as what the packet counts.
+static void refuse(const struct alb_csa_segment *change, uint8_t code, enum alb_event_type type, enum alb_drop drop)
 {
     struct csa_pair *c = csa_pair_new(NULL, NULL);
     struct alb_csa_frame frame;
@@ -115,6 +115,7 @@ static void refuse(const struct alb_csa_segment *change, uint8_t code, enum alb_
     segment.invalidate_rkey = change->invalidate_rkey;
     arrive(c, &segment);
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    assert_int_equal(csa_pair_drops(c, 1, drop), 1);
     assert_int_equal(word(c), before);
     assert_true(pair_event(c->pair, 1, type, &event));
     pair_send(c->pair, 1);
@@ -133,16 +134,23 @@ static void refuse__what_may_not_be(void **state)
         struct alb_csa_segment segment;
         uint8_t code;
         enum alb_event_type type;
+        enum alb_drop drop;
     } cases[] = {
-        {{.op = ALB_CSA_WRITE, .rkey = 0x100}, ALB_NAK_REMOTE_ACCESS_ERROR, ALB_EVENT_QP_ACCESS_ERR},
-        {{.op = ALB_CSA_WRITE, .va = PAIR_MEMORY_BYTES - 7}, ALB_NAK_REMOTE_ACCESS_ERROR, ALB_EVENT_QP_ACCESS_ERR},
-        {{.op = ALB_CSA_READ, .rkey = 0x100}, ALB_NAK_REMOTE_ACCESS_ERROR, ALB_EVENT_QP_ACCESS_ERR},
-        {{.op = ALB_CSA_FETCH_ADD, .rkey = 0x100}, ALB_NAK_REMOTE_ACCESS_ERROR, ALB_EVENT_QP_ACCESS_ERR},
-        {{.op = ALB_CSA_CMP_SWAP, .va = 4}, ALB_NAK_INVALID_REQUEST, ALB_EVENT_QP_REQ_ERR},
-        {{.op = ALB_CSA_SEND}, ALB_NAK_INVALID_REQUEST, ALB_EVENT_QP_REQ_ERR}, // longer than the receive
+        {{.op = ALB_CSA_WRITE, .rkey = 0x100}, ALB_NAK_REMOTE_ACCESS_ERROR, ALB_EVENT_QP_ACCESS_ERR, ALB_DROP_ACCESS},
+        {{.op = ALB_CSA_WRITE, .va = PAIR_MEMORY_BYTES - 7},
+         ALB_NAK_REMOTE_ACCESS_ERROR,
+         ALB_EVENT_QP_ACCESS_ERR,
+         ALB_DROP_ACCESS},
+        {{.op = ALB_CSA_READ, .rkey = 0x100}, ALB_NAK_REMOTE_ACCESS_ERROR, ALB_EVENT_QP_ACCESS_ERR, ALB_DROP_ACCESS},
+        {{.op = ALB_CSA_FETCH_ADD, .rkey = 0x100},
+         ALB_NAK_REMOTE_ACCESS_ERROR,
+         ALB_EVENT_QP_ACCESS_ERR,
+         ALB_DROP_ACCESS},
+        {{.op = ALB_CSA_CMP_SWAP, .va = 4}, ALB_NAK_INVALID_REQUEST, ALB_EVENT_QP_REQ_ERR, ALB_DROP_BAD_REQUEST},
+        {{.op = ALB_CSA_SEND}, ALB_NAK_INVALID_REQUEST, ALB_EVENT_QP_REQ_ERR, ALB_DROP_RECEIVE_TOO_SHORT},
     };
     for (size_t i = 0; i < ALB_COUNT(cases); i++)
-        refuse(&cases[i].segment, cases[i].code, cases[i].type);
+        refuse(&cases[i].segment, cases[i].code, cases[i].type, cases[i].drop);
 }
 
 // Four were agreed; the requester says in each which answers it holds.

@@ -167,13 +167,22 @@ static enum alb_stat stat_of(uint8_t nak)
                                                 : ALB_STAT_resp_remote_op_errors;
 }
 
+static enum alb_drop drop_of(const struct refusal *refusal)
+{
+    if (refusal->of_receive == ALB_WC_LOC_LEN_ERR)
+        return ALB_DROP_RECEIVE_TOO_SHORT;
+    return refusal->nak == ALB_NAK_INVALID_REQUEST ? ALB_DROP_BAD_REQUEST : ALB_DROP_ACCESS;
+}
+
 static void check_refusal(struct pair_qps *c, const struct refusal *refusal)
 {
+    const uint64_t *dropped = &c->pair->hosts[1].stats.dropped[drop_of(refusal)], dropped_before = *dropped;
     struct alb_event event;
     bool has_event = false, has_failure = false;
     const uint64_t *count = &c->pair->hosts[1].stats.sum.counter[stat_of(refusal->nak)], before = *count;
     arrive(c, &refusal->roce, refusal->payload_bytes);
     assert_int_equal(*count, before + 1);
+    assert_int_equal(*dropped, dropped_before + 1);
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
     pair_expect(c->pair, 1, 7, refusal->of_receive == ALB_WC_SUCCESS ? ALB_WC_WR_FLUSH_ERR : refusal->of_receive);
     while (alb_engine_event(c->pair->hosts[1].engine, &event)) {
