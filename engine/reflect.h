@@ -98,6 +98,7 @@ struct alb_txn_out {
     bool is_completed;        // the request's completion has been, or may be, generated
     uint32_t wqe_index;       // send queue index of its request
     uint8_t command;          // enum alb_csa_command, due while linked
+    uint8_t gaps_counted;     // bits: those between stages
     struct alb_txn_id asked;  // the transaction: its own id, or what a question is about
     uint64_t keeper;          // who keeps its record: from the first verdict of a target that has one; 0: not known
     struct alb_digest digest; // of the bytes as they were when it was posted
@@ -180,8 +181,9 @@ void alb_reflect_out_on_timer(struct alb_deadline *deadline, alb_time now);
 // reflect_stages.c
 // The verdict says when the target had placed, read and decided: in our clock, and in order.
 void alb_txn_out_note_stages(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now);
-// The operation has ended: adds each gap between its stages to the device's histograms, in powers of two ns.
-void alb_txn_out_count_gaps(const struct alb_txn_out *txn);
+// It has completed or ended: adds each gap between its stages that is known by now to the device's histograms, in
+// powers of two ns, once.
+void alb_txn_out_count_gaps(struct alb_txn_out *txn);
 
 // ---- the target -----------------------------------------------------------------------------------------------------
 

@@ -104,9 +104,17 @@ static enum alb_stat stat_of(enum alb_txn_state state)
         return ALB_STAT_txn_corrupt;
     case ALB_TXN_UNKNOWN:
         return ALB_STAT_txn_unknown;
+    case ALB_TXN_IN_DOUBT:
+        return ALB_STAT_txn_in_doubt;
     default:
         return ALB_STAT_txn_aborted;
     }
+}
+
+static void count_end(const struct alb_txn_out *txn)
+{
+    if (!txn->is_message && !txn->is_question)
+        alb_qp_count(txn->out->csa->qp, stat_of(txn->state), 1);
 }
 
 static void end(struct alb_txn_out *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now)
@@ -115,12 +123,13 @@ static void end(struct alb_txn_out *txn, enum alb_txn_state state, enum alb_txn_
     alb_txn_out_set_state(txn, state, now);
     if (reason != ALB_TXN_OK && txn->reason == ALB_TXN_OK)
         txn->reason = reason;
-    if (!txn->is_message)
-        alb_qp_count(txn->out->csa->qp, stat_of(state), 1);
-    if (txn->is_completed)
-        alb_reflect_out_advance(txn->out); // its place is the posts' from here on
-    else
+    count_end(txn);
+    if (!txn->is_completed) {
         complete(txn, now);
+        return;
+    }
+    alb_txn_out_count_gaps(txn);
+    alb_reflect_out_advance(txn->out); // its place is the posts' from here on
 }
 
 // It is not to be, and COMMIT was not sent. Once the target has the proposal, ABORT is sent.
@@ -440,6 +449,7 @@ static void stop(struct alb_txn_out *txn, alb_time now)
         txn->reason = state == ALB_TXN_ABORTED ? ALB_TXN_PEER_GONE : ALB_TXN_LOST;
     if (txn->state != state)
         alb_txn_out_set_state(txn, state, now);
+    count_end(txn);
     if (!txn->is_completed) {
         wqe->vendor_err = (uint8_t)txn->reason;
         wqe->is_answered = state == ALB_TXN_COMMITTED;

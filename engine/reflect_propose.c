@@ -267,6 +267,7 @@ static void refuse(struct alb_reflect_in *in, struct alb_txn_in *txn, const stru
         alb_txn_in_undo(txn);
         alb_txn_in_destroy(txn);
     }
+    in->csa->qp->engine->stats->sum.counter[ALB_STAT_txn_refused]++;
     alb_reflect_in_owe_stray(
         in, &(struct alb_csa_verdict){.state = ALB_CSA_VERDICT_ABORTED, .reason = reason, .id = proposal->id});
 }

@@ -96,7 +96,7 @@ void alb_txn_out_note_stages(struct alb_txn_out *txn, const struct alb_csa_verdi
     stages->clock_error_ns = is_known(&out->clock) ? (out->clock.span_ns + 1) / 2 : UINT64_MAX;
 }
 
-void alb_txn_out_count_gaps(const struct alb_txn_out *txn)
+void alb_txn_out_count_gaps(struct alb_txn_out *txn)
 {
     const struct alb_stages *stages = &txn->stages;
     const alb_time at[ALB_STAGE_GAPS + 1] = {stages->submitted,     stages->placed,    stages->transmitted,
@@ -104,8 +104,9 @@ void alb_txn_out_count_gaps(const struct alb_txn_out *txn)
                                              stages->agreed};
     struct alb_device_stats *stats = txn->out->csa->qp->engine->stats;
     for (uint32_t i = 0; i < ALB_STAGE_GAPS; i++) {
-        if (at[i] == ALB_TIME_NEVER || at[i + 1] == ALB_TIME_NEVER)
+        if (at[i] == ALB_TIME_NEVER || at[i + 1] == ALB_TIME_NEVER || txn->gaps_counted >> i & 1)
             continue;
+        txn->gaps_counted |= (uint8_t)(1u << i);
         uint64_t gap_ns = at[i + 1] > at[i] ? at[i + 1] - at[i] : 0; // another clock may be off
         stats->stage_gaps[i][gap_ns ? 63 - __builtin_clzll(gap_ns) : 0]++;
     }

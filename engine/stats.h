@@ -45,16 +45,18 @@
     X(trimmed_pkts, "packets that the network cut down to headers, sent again at once")         \
     X(path_mtu_drops, "times long packets had ceased to get through")                           \
     X(read_snapshots, "READs of transactional regions answered from a copy")                    \
-    X(read_snapshot_waits, "times one waited for memory, or for a change to end")               \
+    X(read_snapshot_waits, "times one was tried in vain: no memory, or amid a change")          \
     X(ecn_marked_pkts, "packets received with congestion experienced")                          \
     X(np_cnp_sent, "congestion notifications sent")                                             \
     X(rp_cnp_handled, "congestion notifications received")                                      \
     X(txn_committed, "transactions committed")                                                  \
     X(txn_aborted, "transactions aborted")                                                      \
+    X(txn_in_doubt, "transactions of which it was not known how they end")                      \
     X(txn_corrupt, "transactions exposed other than agreed")                                    \
     X(txn_unknown, "transactions whose outcome cannot be known")                                \
     X(txn_applied, "transactions of peers exposed")                                             \
     X(txn_refused, "transactions of peers not bound")                                           \
+    X(txn_withdrawn, "transactions of peers bound, and then aborted")                           \
     X(txn_expired, "transactions of peers whose lease ended")                                   \
     X(txn_copied_again, "times what was exposed differed and was copied again")                 \
     X(digest_mismatches, "digests of peers' data that were not theirs")

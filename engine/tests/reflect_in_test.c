@@ -371,6 +371,11 @@ static void reconcile__tells_the_owner_what_another_has_decided(void **state)
     reflect_pair_expect(c, 2, ALB_TXN_OK);
     reflect_pair_expect(c, 9, ALB_TXN_OK);
     assert_true(reflect_pair_is_exposed(c, 0, 64));
+    // Questions are none.
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_txn_aborted), 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_txn_committed), 1);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_txn_withdrawn), 1);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_txn_refused), 0); // it was bound
 }
 
 // What it withdraws too late is committed, and said to be.

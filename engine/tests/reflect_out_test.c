@@ -102,6 +102,12 @@ static void reflected__completes_before_it_is_exposed(void **state)
     assert_true(reflect_pair_is_exposed(c, 0, 100));
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_COMMITTED);
     csa_pair_expect_none(c, 0);
+    for (uint32_t i = 0; i < ALB_STAGE_GAPS; i++) { // those behind its completion, too, and each once
+        uint64_t counted = 0;
+        for (uint32_t k = 0; k < 64; k++)
+            counted += c->pair->hosts[0].stats.stage_gaps[i][k];
+        assert_int_equal(counted, 1);
+    }
 }
 
 static void hold__waits_for_the_program(void **state)
@@ -323,6 +329,7 @@ static void failure__before_commit_is_an_abort(void **state)
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
     const struct alb_reflect_out *out = c->csa[0]->reflect_out;
     assert_int_equal(atomic_load(&out->ended), out->begun); // its place is free
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_txn_aborted), 1);
 }
 
 static void failure__after_commit_leaves_doubt(void **state)
@@ -338,6 +345,7 @@ static void failure__after_commit_leaves_doubt(void **state)
     assert_true(pair_poll(c->pair, 0, &wc));
     assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_IN_DOUBT);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_txn_in_doubt), 1);
 }
 
 // The queue pair may be gone before the association sends next.
