@@ -55,8 +55,10 @@ static bool takes(enum alb_qp_type type, bool is_response)
     return type != (is_response ? ALB_QPT_XRC_RECV : ALB_QPT_XRC_SEND);
 }
 
-static bool fits_type(const struct alb_csa_segment *segment, enum alb_csa_type type)
+static bool fits_type(const struct alb_csa_segment *segment, enum alb_csa_type type, enum alb_qp_type qp_type)
 {
+    if (segment->op == ALB_CSA_ATOMIC_WRITE && qp_type == ALB_QPT_XRC_RECV)
+        return false;
     if (segment->flags & ALB_CSA_UC || segment->op == ALB_CSA_PARTIAL_WRITE || segment->op == ALB_CSA_PARTIAL_WRITE_IMM)
         return false;
     return (type == ALB_CSA_RESPONSE) == (segment->op == ALB_CSA_READ_DATA || segment->op == ALB_CSA_RESULT);
@@ -87,7 +89,8 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
         return drop;
     struct alb_qp *qp = csa->qp;
     struct alb_stream_in *in = is_response ? &csa->in_responses : &csa->in_requests;
-    if (!takes(qp->type, is_response) || !fits_type(segment, frame->type) || !names_queue(segment, qp, is_response))
+    if (!takes(qp->type, is_response) || !fits_type(segment, frame->type, qp->type) ||
+        !names_queue(segment, qp, is_response))
         return ALB_DROP_BAD_SERVICE;
     if (is_response && !alb_csa_has_begun_to_ask(csa))
         return ALB_DROP_WRONG_QP_STATE;
@@ -162,6 +165,7 @@ static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_
         return drop;
     if (alb_qp_state_of(csa->qp) == ALB_QPS_ERR)
         return probe->is_response ? decline_answers(in, probe->next) : repeat_nak(in, now);
+    csa->qp->stats->stats.counter[ALB_STAT_rcvd_pkts]++;
     alb_csa_heard(csa, now);
     alb_stream_in_probed(in, probe->next, now);
     if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)

@@ -125,6 +125,8 @@ static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *pack
         if (!add_report(in, packet))
             return false;
         alb_qp_count(in->csa->qp, ALB_STAT_ack_sent, 1);
+        if (in->waits_rnr)
+            alb_qp_count(in->csa->qp, ALB_STAT_send_rnr_err, 1);
         if (!in->is_response && in->csa->farewells > 0) { // once more, in another packet
             in->csa->farewells--;
             alb_csa_packet_close(packet);

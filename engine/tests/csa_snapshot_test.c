@@ -174,8 +174,8 @@ static void read__waits_while_readers_are_held_out(void **state)
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
 }
 
-// There are receives, but it is not for them that it waits: the bell rings once, in case one has just been posted, and
-// the wait is one wait however often it is looked at.
+// There are receives, but it is not for them that it waits: the bell rings once, in case one has just been posted. Each
+// report that says so is counted where it leaves, and where it is heard.
 static void read__waits_beside_receives(void **state)
 {
     struct csa_pair *c = *state;
@@ -193,7 +193,8 @@ static void read__waits_beside_receives(void **state)
         pair_pass(c->pair, 100 * ALB_NS_PER_US);
     }
     csa_pair_expect_none(c, 0);
-    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_send_rnr_err), 1);
+    assert_in_range(csa_pair_stat(c, 1, ALB_STAT_send_rnr_err), 1, 20);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_rcvd_rnr_err), csa_pair_stat(c, 1, ALB_STAT_send_rnr_err));
     let(c);
     pair_pass(c->pair, 100 * ALB_NS_PER_US);
     pair_settle(c->pair);

@@ -4,11 +4,12 @@
 import os
 import socket
 
-from frames import CNP, PING, PROBING, Reset, Segment, Short, Trimmed
+from frames import ATOMIC_WRITE, CNP, PING, PROBING, REQUEST, Reset, Segment, Short, Trimmed
 from hostile_cases import drops, known, settle
 from pair import Region
 from peer import CE, ECT0
 from stage import check, packets_with, serve, until
+from streams import cut
 from verbs_cases import ADDRESS, IBV_WC_RETRY_EXC_ERR, IBV_WC_SUCCESS, KEY, RECEIVE_BYTES, SIZE, is_answered, is_done, is_every
 
 NARROW = 1400  # bytes of UDP payload
@@ -92,7 +93,7 @@ def notices(stage):
 
 
 def shared_receives(stage):
-    """XRC both ways: the number of a shared receive queue in every segment; another one's is refused."""
+    """XRC both ways: the number of a shared receive queue in every segment; an atomic write, which XRC has not, is dropped."""
     with stage.target() as (program, peer, first):
         known(program, peer, first)
         pair = peer.pair()
@@ -100,6 +101,9 @@ def shared_receives(stage):
         pair.srq = there["srq"]
         program.call("receive", count=2, size=RECEIVE_BYTES, shared=True)
         data = os.urandom(5000)
+        stray = cut(REQUEST, ATOMIC_WRITE, pair.remote_qpn, pair.requests.end, bytes(8), 1024, (program.address, program.key, 0))
+        stray[0].srq = pair.srq
+        peer.transmit(stray)  # its number is the SEND's, which would be taken for a copy
         peer.tamper = is_every(3)
         pair.send(data)
         pair.write(data, program.address + SIZE, program.key)
