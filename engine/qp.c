@@ -263,6 +263,17 @@ void alb_qp_set_state(struct alb_qp *qp, enum alb_qp_state state, alb_time now)
     }
 }
 
+// Of a transaction only its end completes to the program: its parts, which come before that, fail with it.
+static void complete_oldest(struct alb_qp *qp, enum alb_wc_status status, alb_time now)
+{
+    enum alb_wr_opcode opcode;
+    do {
+        uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+        opcode = alb_send_queue_at(&qp->sq, head)->opcode;
+        alb_qp_complete_send(qp, status, now);
+    } while (opcode == ALB_WR_TXN_WRITE);
+}
+
 void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_qp_failure *failure, alb_time now)
 {
     qp->failure = *failure;
@@ -272,7 +283,7 @@ void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_q
     qp->failure.is_idle = !wqe && !failure->at_responder;
     if (wqe) {
         qp->failure.opcode = wqe->opcode;
-        alb_qp_complete_send(qp, failure->status, now);
+        complete_oldest(qp, failure->status, now);
     }
     alb_event_raise(qp->engine, &qp->event, ALB_EVENT_QP_FAILED);
     // The completion queue may have overrun by the failure: that was an error already.

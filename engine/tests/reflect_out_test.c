@@ -409,6 +409,32 @@ static void silence__fails_the_queue_pair(void **state)
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_IN_DOUBT);
 }
 
+// The oldest request is a part, which has no completion of its own: its transaction's says why.
+static void silence__from_the_first_part_on(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    for (uint32_t i = 1; i <= 2; i++) {
+        reflect_pair_make(c, &made, i, 0, 100);
+        reflect_pair_add(c, &made, 1000, 100);
+        reflect_pair_post(c, &made);
+    }
+    for (uint32_t i = 0; i < 1000 && alb_qp_current_state(c->qps[0]) == ALB_QPS_RTS; i++) {
+        pair_send(c->pair, 0);
+        while (pair_count(c->pair, 0))
+            pair_lose(c->pair, 0);
+        pair_pass(c->pair, 10 * ALB_NS_PER_MS);
+    }
+    for (uint32_t i = 1; i <= 2; i++) {
+        assert_true(pair_poll(c->pair, 0, &wc));
+        assert_int_equal(wc.wr_id, i);
+        assert_int_equal(wc.status, i == 1 ? ALB_WC_RETRY_EXC_ERR : ALB_WC_WR_FLUSH_ERR);
+        assert_int_equal(wc.vendor_err, ALB_TXN_PEER_GONE);
+    }
+    csa_pair_expect_none(c, 0);
+}
+
 static void verdict__of_nobody_changes_nothing(void **state)
 {
     struct csa_pair *c = *state;
@@ -636,6 +662,7 @@ int main(void)
         REFLECT_PAIR_TEST(failure__leaves_no_command_to_send),
         REFLECT_PAIR_TEST(failure__of_one_leaves_the_next_one_committed),
         REFLECT_PAIR_TEST(silence__fails_the_queue_pair),
+        REFLECT_PAIR_TEST(silence__from_the_first_part_on),
         REFLECT_PAIR_TEST(verdict__of_nobody_changes_nothing),
         REFLECT_PAIR_TEST(verdict__of_ignorance_before_anybody_has_asked),
         REFLECT_PAIR_TEST(verdict__of_ignorance_about_what_was_not_decided),
