@@ -91,7 +91,9 @@ void alb_txn_out_note_stages(struct alb_txn_out *txn, const struct alb_csa_verdi
     alb_time agreed_at =
         verdict->visible_at && verdict->decided_at ? ALB_MAX(verdict->visible_at, verdict->decided_at) : 0;
     stages->remote_placed = to_our_clock(out, verdict->placed_at, stages->transmitted, stages->delivered);
-    stages->visible = to_our_clock(out, verdict->visible_at, stages->remote_placed, now);
+    // Nothing is exposed before COMMIT has come, which leaves behind the first verdict.
+    alb_time before = txn->has_committed ? stages->delivered : stages->remote_placed;
+    stages->visible = to_our_clock(out, verdict->visible_at, before, now);
     stages->agreed = to_our_clock(out, agreed_at, stages->visible, now);
     stages->clock_error_ns = is_known(&out->clock) ? (out->clock.span_ns + 1) / 2 : UINT64_MAX;
 }
