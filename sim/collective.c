@@ -99,36 +99,60 @@ struct arrivals {
     uint32_t count;
 };
 
+// By place; of the piece before, or ALB_TASK_NONE, until this one has its own.
+struct tree {
+    struct arrivals *up;
+    uint32_t *down;              // the task that brings what goes on down
+    uint32_t *sent_up;           // to its parent
+    uint32_t *got_up, *got_down; // receipts of what comes from it at its parent, from its parent there
+};
+
+static uint32_t *places(uint32_t n)
+{
+    uint32_t *tasks = malloc(n * sizeof(*tasks));
+    alb_assert(tasks);
+    memset(tasks, 0xff, n * sizeof(*tasks)); // ALB_TASK_NONE
+    return tasks;
+}
+
 static void require_all(struct state *state, uint32_t task, const struct arrivals *arrivals)
 {
     for (uint32_t i = 0; i < arrivals->count; i++)
         require(state, task, arrivals->tasks[i]);
 }
 
-static void tree_up(struct state *state, uint64_t bytes, struct arrivals *up)
+static void tree_up(struct state *state, uint64_t bytes, struct tree *tree)
 {
+    memset(tree->up, 0, state->config->rank_count * sizeof(*tree->up));
     for (uint32_t place = state->config->rank_count - 1; place > 0; place--) {
         uint32_t parent = parent_of(place);
-        uint32_t sent = send(state, place, parent, bytes, state->step);
-        require_all(state, sent, &up[place]);
+        uint32_t sent = tree->sent_up[place] = send(state, place, parent, bytes, state->step);
+        require_all(state, sent, &tree->up[place]);
         require(state, sent, state->held[place]);
         uint32_t receipt = receive(state, parent, place, bytes, state->step);
         require(state, receipt, state->held[parent]);
-        up[parent].tasks[up[parent].count++] = think(state, parent, receipt);
+        require(state, receipt, tree->got_up[place]); // one after the other, so that each is announced
+        tree->got_up[place] = receipt;
+        tree->up[parent].tasks[tree->up[parent].count++] = think(state, parent, receipt);
     }
     state->step++;
 }
 
-static void tree_down(struct state *state, uint64_t bytes, const struct arrivals *up, uint32_t *down)
+// A piece is waited for from when it was sent up, and the one before has come.
+static void tree_down(struct state *state, uint64_t bytes, struct tree *tree)
 {
     for (uint32_t place = 1; place < state->config->rank_count; place++) {
         uint32_t parent = parent_of(place);
         uint32_t sent = send(state, parent, place, bytes, state->step);
         if (parent == 0)
-            require_all(state, sent, &up[0]);
+            require_all(state, sent, &tree->up[0]);
         else
-            require(state, sent, down[parent]);
-        down[place] = think(state, place, receive(state, place, parent, bytes, state->step));
+            require(state, sent, tree->down[parent]);
+        uint32_t receipt = receive(state, place, parent, bytes, state->step);
+        alb_schedule_require(state->schedule, receipt, tree->sent_up[place], true);
+        require(state, receipt, tree->got_down[place]);
+        tree->got_down[place] = receipt;
+        tree->down[place] = think(state, place, receipt);
     }
     state->step++;
 }
@@ -138,19 +162,20 @@ static void tree_down(struct state *state, uint64_t bytes, const struct arrivals
 static void tree(struct state *state)
 {
     uint32_t n = state->config->rank_count;
-    struct arrivals *up = malloc(n * sizeof(*up));
-    uint32_t *down = malloc(n * sizeof(*down));
-    alb_assert(up && down);
+    struct tree tree = {malloc(n * sizeof(*tree.up)), places(n), places(n), places(n), places(n)};
+    alb_assert(tree.up);
     for (uint32_t piece = 0; piece < state->config->pieces; piece++) {
         uint64_t bytes = part_of(state->config->bytes, state->config->pieces, piece);
-        memset(up, 0, n * sizeof(*up));
-        tree_up(state, bytes, up);
-        tree_down(state, bytes, up, down);
+        tree_up(state, bytes, &tree);
+        tree_down(state, bytes, &tree);
     }
-    down[0] = up[0].tasks[up[0].count - 1]; // the round's end at the root, but for the other child's last piece
-    memcpy(state->held, down, n * sizeof(*down));
-    free(up);
-    free(down);
+    tree.down[0] = tree.up[0].tasks[tree.up[0].count - 1];  // the round's end at the root, but for the other child's
+    memcpy(state->held, tree.down, n * sizeof(*tree.down)); // last piece
+    free(tree.up);
+    free(tree.down);
+    free(tree.sent_up);
+    free(tree.got_up);
+    free(tree.got_down);
 }
 
 // ---- all to all -----------------------------------------------------------------------------------------------------

@@ -522,6 +522,18 @@ static void alb_run_go__comes_to_rest(void **state)
     small_run_end(&small);
 }
 
+// Also the way down, piece by piece: a rank to which nothing comes any more asks for what it was told of.
+static void alb_run_go__announces_each_piece_of_a_tree(void **state)
+{
+    small_run_go(&small,
+                 "[network]\nhosts = 4\n[workload]\nkind = all-reduce-tree\nsize = 32K\nrounds = 4\npieces = 8\n"
+                 "[fault]\ncables = h3-*\nway = down\nkind = loss\nvalue = 100%\nat = 30us\nuntil = 200us\n",
+                 false);
+    const struct alb_device_stats *stats = alb_cluster_host_stats(small.run.cluster, 3);
+    assert_true(stats->sum.counter[ALB_STAT_expected_asks] > 0);
+    small_run_end(&small);
+}
+
 // What is sent differs from what should be: found when it comes.
 static void alb_run_go__finds_a_wrong_byte(void **state)
 {
@@ -647,6 +659,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__is_judged_by_the_model),
         cmocka_unit_test(alb_run_go__knows_order_and_status),
         cmocka_unit_test(alb_run_go__comes_to_rest),
+        cmocka_unit_test(alb_run_go__announces_each_piece_of_a_tree),
         cmocka_unit_test(alb_run_go__finds_a_wrong_byte),
         cmocka_unit_test(alb_run_bytes_arrived__counts_messages_under_way),
     };
