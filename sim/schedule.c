@@ -158,6 +158,46 @@ static bool has_wildcard(const struct alb_schedule *schedule, const struct alb_w
     return false;
 }
 
+// Whoever it is from, each message is one receipt's of its rank. The task that is too many, or ALB_TASK_NONE.
+static uint32_t find_surplus(const struct alb_schedule *schedule, const struct alb_work *work)
+{
+    int64_t *missing = calloc(schedule->rank_count + 1u, sizeof(*missing)); // receipts, by rank
+    uint32_t end = work->first_task + work->task_count, surplus = ALB_TASK_NONE;
+    alb_assert(missing);
+    for (uint32_t i = work->first_task; i < end; i++) {
+        const struct alb_task *task = &schedule->tasks[i];
+        if (task->kind == ALB_TASK_SEND && task->tag != ALB_TASK_UNHEARD)
+            missing[task->peer]++;
+        else if (task->kind == ALB_TASK_RECV)
+            missing[task->rank]--;
+    }
+    for (uint32_t i = work->first_task; i < end && surplus == ALB_TASK_NONE; i++) {
+        const struct alb_task *task = &schedule->tasks[i];
+        bool is_surplus = (task->kind == ALB_TASK_SEND && task->tag != ALB_TASK_UNHEARD && missing[task->peer] > 0) ||
+                          (task->kind == ALB_TASK_RECV && missing[task->rank] < 0);
+        surplus = is_surplus ? i : ALB_TASK_NONE;
+    }
+    free(missing);
+    return surplus;
+}
+
+// Of works whose sends and receipts find each other while they run.
+static bool count_wild(const struct alb_schedule *schedule, const char *file, struct alb_complaint *complaint)
+{
+    for (uint32_t w = 0; w < schedule->work_count; w++) {
+        const struct alb_work *work = &schedule->works[w];
+        uint32_t surplus = has_wildcard(schedule, work) ? find_surplus(schedule, work) : ALB_TASK_NONE;
+        if (surplus == ALB_TASK_NONE)
+            continue;
+        const struct alb_task *task = &schedule->tasks[surplus];
+        bool sends = task->kind == ALB_TASK_SEND;
+        return alb_complain(complaint, file, task->line,
+                            "rank %" PRIu32 " has %s receipts than are sent to it; expected as many sends as receipts",
+                            sends ? task->peer : task->rank, sends ? "fewer" : "more");
+    }
+    return true;
+}
+
 static uint32_t collect(const struct alb_schedule *schedule, enum alb_task_kind kind, struct half *halves)
 {
     uint32_t count = 0;
@@ -329,7 +369,7 @@ static uint32_t find_cycle(const struct alb_schedule *schedule)
 bool alb_schedule_seal(struct alb_schedule *schedule, const char *file, struct alb_complaint *complaint)
 {
     sort_edges(schedule);
-    if (!match(schedule, file, complaint))
+    if (!count_wild(schedule, file, complaint) || !match(schedule, file, complaint))
         return false;
     uint32_t found = find_cycle(schedule);
     if (found == ALB_TASK_NONE)

@@ -131,6 +131,32 @@ static void alb_schedule_seal__leaves_wildcards_to_the_run(void **state)
     alb_schedule_fini(&schedule);
 }
 
+// Who sends which of them is not known, but how many there are.
+static void alb_schedule_seal__counts_beside_wildcards(void **state)
+{
+    for (uint32_t more = 0; more < 2; more++) {
+        struct alb_schedule schedule;
+        struct alb_complaint complaint = {0};
+        alb_schedule_init(&schedule, 3);
+        alb_schedule_begin(&schedule, "a");
+        for (uint32_t i = 0; i < 2; i++) {
+            uint32_t send = alb_schedule_send(&schedule, 0, 1 + (i && !more), 10, 0, 0);
+            schedule.tasks[send].line = 4;
+        }
+        for (uint32_t i = 0; i < 1 + 2 * more; i++) {
+            uint32_t recv = alb_schedule_recv(&schedule, 1, ALB_TASK_ANY, 10, ALB_TASK_ANY);
+            schedule.tasks[recv].line = 5;
+        }
+        assert_false(alb_schedule_seal(&schedule, "f", &complaint));
+        assert_string_equal(
+            complaint.text,
+            more ? "f:5: rank 1 has more receipts than are sent to it; expected as many sends as receipts"
+                 : "f:4: rank 2 has fewer receipts than are sent to it; expected as many sends as "
+                   "receipts");
+        alb_schedule_fini(&schedule);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +166,7 @@ int main(void)
         cmocka_unit_test(alb_schedule_seal__takes_what_waits_for_a_receipt_to_begin),
         cmocka_unit_test(alb_schedule_seal__refuses_a_cycle_through_messages),
         cmocka_unit_test(alb_schedule_seal__leaves_wildcards_to_the_run),
+        cmocka_unit_test(alb_schedule_seal__counts_beside_wildcards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
