@@ -30,6 +30,17 @@ static bool check_name(const struct alb_document_entry *entry, struct alb_compla
                         "[%s %s]: expected a name of letters, digits, \"-\" and \"_\"", entry->section, entry->name);
 }
 
+// A variant changes what runs: what must come out of it stands in [expect].
+static bool check_varied_key(const struct alb_document_entry *entry, struct alb_complaint *complaint)
+{
+    static const char expect[] = "expect.", variant[] = "variant.";
+    if (strncmp(entry->key, expect, strlen(expect)) == 0)
+        return alb_complain(complaint, entry->file, entry->line, "%s: expected %s:%s, in [expect]", entry->key,
+                            entry->name, entry->key + strlen(expect));
+    return strncmp(entry->key, variant, strlen(variant)) != 0 ||
+           alb_complain(complaint, entry->file, entry->line, "%s: expected no variant within a variant", entry->key);
+}
+
 static bool check_section(const struct alb_document_entry *entry, struct alb_complaint *complaint)
 {
     uint32_t i = 0;
@@ -46,6 +57,8 @@ static bool check_section(const struct alb_document_entry *entry, struct alb_com
                             entry->name, entry->section);
     if (!entry->name[0] && i == ALB_SECTION_VARIANT)
         return alb_complain(complaint, entry->file, entry->line, "expected [variant NAME]");
+    if (i == ALB_SECTION_VARIANT && !check_varied_key(entry, complaint))
+        return false;
     return i == ALB_SECTION_HOST || check_name(entry, complaint);
 }
 

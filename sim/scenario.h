@@ -107,7 +107,8 @@ bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document 
                        const char *directory, struct alb_complaint *complaint);
 void alb_scenario_fini(struct alb_scenario *scenario);
 
-// Sections are some that there are, and are called so that they can be spoken of.
+// Sections are some that there are, and are called so that they can be spoken of; variants change only what a run looks
+// at.
 bool alb_scenario_check_sections(const struct alb_document *document, struct alb_complaint *complaint);
 
 // The name of variant number index of a document, or NULL.

@@ -170,6 +170,9 @@ static void alb_scenario_read__a_setting_wins_over_a_variant(void **state)
     complaint = (struct alb_complaint){0};
     assert_false(read_set(&scenario, "variant.none.host.loss=csa", "big", &complaint));
     assert_string_equal(complaint.text, "--set: there is no [variant none] in f; there are big, small");
+    complaint = (struct alb_complaint){0};
+    assert_false(read_set(&scenario, "variant.big.expect.fct_max=<=1ns", "small", &complaint));
+    assert_string_equal(complaint.text, "--set: expect.fct_max: expected big:fct_max, in [expect]");
 }
 
 // What a policy's name gives is taken together with the keys, in whatever order they stand.
@@ -194,6 +197,9 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
         {"[switch x]\n", "f:1: [switch x] has a name; expected [switch]"},
         {"[variant]\n", "f:1: expected [variant NAME]"},
         {"[variant a/b]\n", "f:1: [variant a/b]: expected a name of letters, digits, \"-\" and \"_\""},
+        {"[variant a]\nexpect.done = 7\n", "f:2: expect.done: expected a:done, in [expect]"},
+        {"[variant a]\nexpect.w.done = 7\n", "f:2: expect.w.done: expected a:w.done, in [expect]"},
+        {"[variant a]\nvariant.q.r.s = 7\n", "f:2: variant.q.r.s: expected no variant within a variant"},
         {"[workload a.b]\n", "f:1: [workload a.b]: expected a name of"},
         {"[fault a:b]\n", "f:1: [fault a:b]: expected a name of"},
         {"[fault a,b]\n", "f:1: [fault a,b]: expected a name of"},
