@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,7 +18,10 @@ enum {
     PATH_BYTES = 4500,
     CURVE_POINTS = 1000,
     NAMES_MAX = 48, // that stand one above the other
+    END_BYTES = 32, // of a figure
 };
+
+static const char *const figures[] = {"fct", "slowdown", "links"};
 
 static int compare(const void *left, const void *right)
 {
@@ -34,13 +38,22 @@ static void quote(FILE *to, const char *text)
     fputc('\'', to);
 }
 
+static void figure_path(const char *directory, const struct alb_result_of *result, const char *name,
+                        char path[PATH_BYTES])
+{
+    char run[TITLE_MAX];
+    const char *here = directory[0] == '/' ? "" : "./"; // gnuplot has a meaning for | and ~ at the beginning
+    sim_title(result, true, run, sizeof(run));
+    for (char *at = run; *at; at++) // as quoted
+        *at = (char)(iscntrl((unsigned char)*at) ? '?' : *at);
+    snprintf(path, PATH_BYTES, "%s%s/%s-%s.svg", here, directory, run, name);
+}
+
 static void begin_figure(FILE *to, const char *directory, const struct alb_result_of *result, const char *name,
                          const char *title)
 {
     char run[TITLE_MAX], path[PATH_BYTES];
-    const char *here = directory[0] == '/' ? "" : "./"; // gnuplot has a meaning for | and ~ at the beginning
-    sim_title(result, true, run, sizeof(run));
-    snprintf(path, sizeof(path), "%s%s/%s-%s.svg", here, directory, run, name);
+    figure_path(directory, result, name, path);
     fputs("reset\nset terminal svg size 900,600 dynamic noenhanced background '#ffffff'\nset output ", to);
     quote(to, path);
     sim_title(result, false, run, sizeof(run));
@@ -183,11 +196,50 @@ int sim_plot_open(const char *directory)
                : command_error(COMMAND_FAILED, "sim", "--plot: gnuplot is not installed (Debian: gnuplot-nox)");
 }
 
+// gnuplot does not say why it cannot write one, and one of another run must not pass for one of this.
+static int empty_figures(const char *directory, const struct alb_result_of *result)
+{
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < ALB_COUNT(figures); i++) {
+        figure_path(directory, result, figures[i], path);
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return command_error(COMMAND_FAILED, "sim", "%s: %s", path, strerror(errno));
+        close(fd);
+    }
+    return COMMAND_OK;
+}
+
+static bool is_whole(const char *path)
+{
+    char end[END_BYTES + 1] = "";
+    FILE *file = fopen(path, "r");
+    bool is_read = file && fseek(file, -END_BYTES, SEEK_END) == 0 && fread(end, 1, END_BYTES, file) == END_BYTES;
+    if (file)
+        fclose(file);
+    return is_read && strstr(end, "</svg>");
+}
+
+// On a full disk gnuplot ends as if all were well.
+static int check_figures(const char *directory, const struct alb_result_of *result)
+{
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < ALB_COUNT(figures); i++) {
+        figure_path(directory, result, figures[i], path);
+        if (!is_whole(path))
+            return command_error(COMMAND_FAILED, "sim", "%s: gnuplot has not written all of it; is there room for it?",
+                                 path);
+    }
+    return COMMAND_OK;
+}
+
 int sim_plot(const char *directory, const struct alb_result_of *result)
 {
     const struct sigaction ignored = {.sa_handler = SIG_IGN};
     struct sigaction before;
-    FILE *gnuplot = popen("gnuplot", "w");
+    if (empty_figures(directory, result) != COMMAND_OK)
+        return COMMAND_FAILED;
+    FILE *gnuplot = popen("exec gnuplot >/dev/null", "w"); // to which it writes a figure that it cannot open
     if (!gnuplot)
         return command_error(COMMAND_FAILED, "sim", "gnuplot: %s", strerror(errno));
     sigaction(SIGPIPE, &ignored, &before); // it may end before it has read all
@@ -197,5 +249,5 @@ int sim_plot(const char *directory, const struct alb_result_of *result)
     bool is_read = fflush(gnuplot) == 0 && !ferror(gnuplot);
     bool is_good = pclose(gnuplot) == 0 && is_read;
     sigaction(SIGPIPE, &before, NULL);
-    return is_good ? COMMAND_OK : command_error(COMMAND_FAILED, "sim", "gnuplot failed");
+    return is_good ? check_figures(directory, result) : command_error(COMMAND_FAILED, "sim", "gnuplot failed");
 }

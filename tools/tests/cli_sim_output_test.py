@@ -207,21 +207,40 @@ class Output(SimTest):
         return albedo("sim", "--quiet", "--plot", folder or self.path("p"), *arguments, cwd=self.folder.name,
                       environment={"PATH": self.folder.name + ":" + os.environ["PATH"]})
 
+    def gnuplot(self):
+        """A script in its place: keeps what it is told, and writes figures."""
+        figure = "echo '<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>' >\"$name\""
+        names = "sed -n \"s/''/'/g; s/^set output '\\(.*\\)'$/\\1/p\""
+        return "tee %s | %s | while IFS= read -r name; do %s; done\n" % (self.path("commands"), names, figure)
+
     def test_gnuplot_that_ends_early(self):
         large = ["--variant", "slow", "--set", "network.hosts=64", "--set", "workload.size=1M", self.file]  # more than a pipe holds
         for script in ("exit 3\n", "exit 0\n"):
             self.assertEqual(self.plot_by(script, *large), (1, "", "albedo sim: gnuplot failed\n"))
 
+    def test_gnuplot_that_writes_part_of_a_figure(self):
+        figure = self.path("p/scenario-slow-fct.svg")
+        unwritten = "albedo sim: %s: gnuplot has not written all of it; is there room for it?\n" % figure
+        self.assertEqual(self.plot_by(self.gnuplot(), "--variant", "slow", self.file)[0], 0)
+        for script in ("cat >/dev/null\n", "cat >/dev/null; seq 99 >%s\n" % figure, "cat\n"):
+            self.assertEqual(self.plot_by(script, "--variant", "slow", self.file), (1, "", unwritten))
+
+    def test_figure_that_cannot_be_opened(self):
+        figure = self.path("p/scenario-slow-links.svg")
+        os.makedirs(figure)
+        result = self.plot_by(self.gnuplot(), "--variant", "slow", self.file)
+        self.assertEqual(result, (1, "", "albedo sim: %s: Is a directory\n" % figure))
+
     def test_plot_in_a_folder_with_any_name(self):
         for folder in ("|p", "~"):
-            result = self.plot_by("cat >%s\n" % self.path("commands"), "--variant", "slow", self.file, folder=folder)
+            result = self.plot_by(self.gnuplot(), "--variant", "slow", self.file, folder=folder)
             self.assertEqual(result[0], 0, result)
             with open(self.path("commands"), encoding="utf-8") as file:
                 self.assertIn("set output './%s/scenario-slow-fct.svg'\n" % folder, file.read())
 
     def test_plot_of_a_file_with_any_name(self):
         shutil.copy(self.file, self.path("a'\nquit\n"))
-        result = self.plot_by("cat >%s\n" % self.path("commands"), "--variant", "slow", self.path("a'\nquit\n"))
+        result = self.plot_by(self.gnuplot(), "--variant", "slow", self.path("a'\nquit\n"))
         self.assertEqual(result[0], 0, result)
         with open(self.path("commands"), encoding="utf-8") as file:
             commands = file.read()
