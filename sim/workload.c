@@ -133,9 +133,23 @@ static bool add_permutation(struct builder *builder)
     return is_good;
 }
 
+// Every sender with every receiver but itself.
+static uint64_t count_incast(const struct builder *builder)
+{
+    uint64_t pairs = (uint64_t)builder->to.count * builder->hosts.count;
+    uint8_t *sends = calloc(builder->host_count, 1);
+    alb_assert(sends);
+    for (uint32_t i = 0; i < builder->hosts.count; i++)
+        sends[builder->hosts.hosts[i]] = 1;
+    for (uint32_t i = 0; i < builder->to.count; i++)
+        pairs -= sends[builder->to.hosts[i]];
+    free(sends);
+    return pairs;
+}
+
 static bool add_incast(struct builder *builder)
 {
-    uint64_t pairs = (uint64_t)builder->to.count * (builder->hosts.count - 1u);
+    uint64_t pairs = count_incast(builder);
     bool is_good = has_room(builder, pairs) && has_memory(builder, pairs) && begins_in_time(builder, pairs);
     for (uint32_t r = 0; r < builder->to.count; r++)
         for (uint32_t i = 0; i < builder->hosts.count && is_good; i++)

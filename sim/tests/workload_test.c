@@ -155,6 +155,10 @@ static void alb_workload_schedule__says_what_was_expected(void **state)
          "f:4: all rounds would take more than 106 days; expected to think for less, fewer rounds or an earlier start"},
         {"[workload]\nkind = poisson\nload = 1e-6\nsize = 1M\nflows = 9\nstart = 9223372036854775ns",
          "f:3: a flow would begin after more than 106 days; expected another load, fewer flows or an earlier start"},
+        {"[workload]\nkind = incast\nhosts = 0\nto = 1..5\nsize = 1K\ngap = 4611686s",
+         "f:6: the last message would begin after more than 106 days; expected a shorter gap or an earlier start"},
+        {"[workload]\nkind = incast\nhosts = 0\nto = 1..5\nsize = 1K\nmessages = 9000000",
+         "f:6: too many messages; expected 33,554,432 at most in all"},
     };
     for (size_t i = 0; i < ALB_COUNT(bad); i++) {
         struct alb_schedule schedule;
