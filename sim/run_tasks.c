@@ -290,6 +290,18 @@ static void begin_recv(struct alb_run *run, uint32_t receipt, alb_sim_time now)
 
 // ---- calculations ---------------------------------------------------------------------------------------------------
 
+// When a calculation that begins then ends.
+static alb_sim_time end_of(const struct alb_task *task, alb_sim_time at)
+{
+    return alb_sim_until_end((unsigned __int128)at + task->at);
+}
+
+static void schedule(struct alb_run *run, struct calculation *calculation, alb_sim_time at)
+{
+    alb_cluster_schedule(run->cluster, task_of(run, calculation->task)->rank, &calculation->event,
+                         alb_sim_before_end(at));
+}
+
 static void on_calculated(struct alb_sim_event *event, alb_sim_time now)
 {
     struct calculation *calculation = ALB_CONTAINER_OF(event, struct calculation, event);
@@ -297,7 +309,7 @@ static void on_calculated(struct alb_sim_event *event, alb_sim_time now)
     uint32_t index = calculation->task;
     if (run->state[index] == WAITING) {
         begin(run, index, now);
-        alb_cluster_schedule(run->cluster, task_of(run, index)->rank, event, now + task_of(run, index)->at);
+        schedule(run, calculation, end_of(task_of(run, index), now));
     } else {
         alb_list_remove(&calculation->link);
         free(calculation);
@@ -316,12 +328,10 @@ static void begin_calc(struct alb_run *run, uint32_t index, alb_sim_time now)
     alb_sim_event_init(&calculation->event, on_calculated);
     alb_list_push_back(&run->calculations, &calculation->link);
     alb_sim_time at = ALB_MAX(*busy, now);
-    *busy = at + task->at;
-    if (at == now) {
+    *busy = end_of(task, at);
+    if (at == now)
         begin(run, index, now);
-        at += task->at;
-    }
-    alb_cluster_schedule(run->cluster, task->rank, &calculation->event, at);
+    schedule(run, calculation, at == now ? *busy : at);
 }
 
 // ---- the list of those that can begin -------------------------------------------------------------------------------
