@@ -5,10 +5,15 @@
 #include <math.h>
 #include <string.h>
 
+static bool is(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
 static const struct sim_outcome *find(const struct sim_outcome *outcomes, uint32_t count, const char *variant)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (outcomes[i].variant && strcmp(outcomes[i].variant, variant) == 0)
+        if (outcomes[i].variant && is(outcomes[i].variant, variant))
             return &outcomes[i];
     return NULL;
 }
@@ -51,7 +56,7 @@ static bool check(const struct alb_expectation_of *expectation, const struct sim
     bool all_met = true;
     for (uint32_t i = 0; i < count; i++) {
         bool is_named = expectation->variant[0];
-        if (is_named && !(outcomes[i].variant && strcmp(outcomes[i].variant, expectation->variant) == 0))
+        if (is_named && !(outcomes[i].variant && is(outcomes[i].variant, expectation->variant)))
             continue;
         bool is_good = value_of(expectation, &outcomes[i], &value);
         all_met &= judge(expectation, is_named || !outcomes[i].variant ? "" : outcomes[i].variant,
@@ -64,27 +69,38 @@ static bool check(const struct alb_expectation_of *expectation, const struct sim
 static bool read_entry(const struct alb_document_entry *entry, struct alb_expectation_of *expectation)
 {
     struct alb_complaint complaint = {0};
-    return strcmp(entry->section, "expect") == 0 && entry->key[0] && alb_expect_parse(expectation, entry, &complaint);
+    return is(entry->section, "expect") && entry->key[0] && alb_expect_parse(expectation, entry, &complaint);
 }
 
-static bool says_how_many_fail(const struct sim_file *file, const struct sim_outcome *outcome)
+// Of that part, or of all.
+static bool says_how_many_fail(const struct sim_file *file, const struct sim_outcome *outcome, const char *part)
 {
     struct alb_expectation_of expectation;
-    for (uint32_t i = 0; i < file->document.count; i++)
-        if (read_entry(&file->document.entries[i], &expectation) && strcmp(expectation.metric->name, "failed") == 0 &&
-            (!expectation.variant[0] || (outcome->variant && strcmp(expectation.variant, outcome->variant) == 0)))
+    for (uint32_t i = 0; i < file->document.count; i++) {
+        if (!read_entry(&file->document.entries[i], &expectation))
+            continue;
+        bool is_of_run = !expectation.variant[0] || (outcome->variant && is(expectation.variant, outcome->variant));
+        bool is_of_part = !expectation.part[0] || is(expectation.part, part);
+        if (is(expectation.metric->name, "failed") && is_of_run && is_of_part && !expectation.by[0])
             return true;
+    }
     return false;
 }
 
 // No message may fail where the scenario does not say how many do.
 static bool check_failures(const struct sim_file *file, const struct sim_outcome *outcome, FILE *to)
 {
-    if (outcome->summary.all.failed == 0 || says_how_many_fail(file, outcome))
-        return true;
-    fprintf(to, "FAIL %s%sfailed = %.0f, expected 0, since [expect] has no other number\n",
-            outcome->variant ? outcome->variant : "", outcome->variant ? ": " : "", outcome->summary.all.failed);
-    return false;
+    const struct alb_summary *summary = &outcome->summary;
+    bool all_met = true;
+    for (uint32_t i = 0; i < summary->part_count; i++) {
+        const struct alb_summary_part *part = &summary->parts[i];
+        if (part->failed == 0 || says_how_many_fail(file, outcome, part->name))
+            continue;
+        fprintf(to, "FAIL %s%s%s.failed = %.0f, expected 0, since [expect] has no other number\n",
+                outcome->variant ? outcome->variant : "", outcome->variant ? ": " : "", part->name, part->failed);
+        all_met = false;
+    }
+    return all_met;
 }
 
 bool sim_check(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count, FILE *to)

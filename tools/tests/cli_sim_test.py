@@ -28,12 +28,24 @@ class Sim(SimTest):
     def test_no_message_may_fail_unless_the_scenario_says_so(self):
         cut_off = ("[network]\nhosts = 4\n[workload]\nkind = permutation\nsize = 100000\nunreliable = yes\n"
                    "[fault off]\ncables = h0-*\nkind = death\n")
-        for expected, status, said in (("", 1, "FAIL failed = 2, expected 0"), ("[expect]\nfailed = 2\n", 0, "ok   failed = 2")):
+        for expected, status, said in (("", 1, "FAIL flows.failed = 2, expected 0"), ("[expect]\nfailed = 2\n", 0, "ok   failed = 2")):
             with open(self.path("cut-off"), "w", encoding="utf-8") as file:
                 file.write(cut_off + expected)
             result = albedo("sim", "--quiet", "--check", self.path("cut-off"))
             self.assertEqual(result[0], status, result)
             self.assertIn(said, result[1])
+
+    def test_each_workload_and_variant_must_say_how_many_fail(self):
+        cut_off = ("[network]\nhosts = 3\n[workload a]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1000\nunreliable = yes\n"
+                   "[workload b]\nkind = pairs\nhosts = 2\nto = 1\nsize = 1000\n[fault]\ncables = h0-*\nkind = death\n"
+                   "[variant v]\n[variant w]\n[expect]\n")
+        failed = ["FAIL %s: a.failed = 1, expected 0, since [expect] has no other number" % variant for variant in "vw"]
+        for expected, fails in (("b.failed = 0\n", failed), ("v/w.a.failed = 1\n", failed), ("v:a.failed = 1\n", failed[1:]),
+                                ("a.failed = 1\n", []), ("failed = 1\n", [])):
+            with open(self.path("cut-off"), "w", encoding="utf-8") as file:
+                file.write(cut_off + expected)
+            status, out, _ = albedo("sim", "--quiet", "--check", self.path("cut-off"))
+            self.assertEqual((status, [line for line in out.splitlines() if "FAIL" in line]), (len(fails) > 0, fails))
 
     def test_says_what_it_shows(self):
         shown = "[scenario]\ntitle = two rates\n" + SCENARIO
