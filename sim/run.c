@@ -311,7 +311,7 @@ static bool check_host_lists(const struct alb_run *run, struct alb_complaint *co
             return false;
         free(hosts);
     }
-    return true;
+    return alb_scenario_host_lists_agree(run->scenario, run->topology.host_count, complaint);
 }
 
 // By time where the shortest delay changes, and where both ends are looked at at once: what is sent unreliably, bytes.

@@ -179,8 +179,8 @@ static const char *parse_span(const char *at, uint64_t *first, uint64_t *last, u
     return end;
 }
 
-// A list that alb_scenario_hosts takes. Asked of every host, so that it is not made for that.
-static bool lists(const char *list, uint32_t host)
+// Asked of every host, so that no list is made for that.
+bool alb_scenario_lists(const char *list, uint32_t host)
 {
     uint64_t first, last, step;
     if (is(list, "all"))
@@ -199,7 +199,7 @@ void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host
     struct alb_complaint complaint = {0};
     for (uint32_t i = 0; i < scenario->document.count; i++) {
         const struct alb_document_entry *entry = &scenario->document.entries[i];
-        if (is(entry->section, "host") && entry->name[0] && !entry->key[0] && lists(entry->name, host)) {
+        if (is(entry->section, "host") && entry->name[0] && !entry->key[0] && alb_scenario_lists(entry->name, host)) {
             read_section(scenario, ALB_SECTION_HOST, entry->name, engine, NULL, &complaint);
             fit_window(scenario, entry->name, engine);
         }

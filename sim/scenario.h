@@ -125,6 +125,9 @@ bool alb_scenario_policies_agree(const struct alb_scenario *scenario, const char
 bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char *name,
                                 const struct alb_engine_config *engine, struct alb_complaint *complaint);
 bool alb_scenario_host_agrees(const struct alb_scenario *scenario, struct alb_complaint *complaint);
+// Whether those agree that several [host LIST] sections together say of each host.
+bool alb_scenario_host_lists_agree(const struct alb_scenario *scenario, uint32_t host_count,
+                                   struct alb_complaint *complaint);
 // After the hosts have been read: their packets must pass.
 bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb_complaint *complaint);
 
@@ -142,6 +145,9 @@ const struct alb_document_entry *alb_scenario_place(const struct alb_scenario *s
 // host_count. Returns how many, in order, and allocates *hosts; 0: complained.
 uint32_t alb_scenario_hosts(const char *list, uint32_t host_count, const struct alb_document_entry *where,
                             uint32_t **hosts, struct alb_complaint *complaint);
+
+// Whether such a list, one that alb_scenario_hosts takes, has that host.
+bool alb_scenario_lists(const char *list, uint32_t host);
 
 // Where a data file is.
 const char *alb_scenario_path(const struct alb_scenario *scenario, const char *name, char path[ALB_SCENARIO_PATH_MAX]);

@@ -85,6 +85,58 @@ bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char 
     return dcqcn_agrees(scenario, name, &engine->dcqcn, complaint) && pool_agrees(scenario, name, engine, complaint);
 }
 
+// ---- hosts of several sections --------------------------------------------------------------------------------------
+
+static bool is_of_host(const struct alb_document_entry *entry, uint32_t host)
+{
+    return strcmp(entry->section, "host") == 0 && entry->name[0] && alb_scenario_lists(entry->name, host);
+}
+
+static uint32_t count_sections(const struct alb_scenario *scenario, uint32_t host)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < scenario->document.count; i++)
+        count += !scenario->document.entries[i].key[0] && is_of_host(&scenario->document.entries[i], host);
+    return count;
+}
+
+// As if one section said all that those of the host say, each key where it is said last.
+static bool sections_agree(const struct alb_scenario *scenario, uint32_t host, const struct alb_engine_config *engine,
+                           struct alb_complaint *complaint)
+{
+    struct alb_scenario joined = {0};
+    char path[2 * ALB_DOCUMENT_WORD_MAX];
+    alb_document_copy(&joined.document, &scenario->document);
+    for (uint32_t i = 0; i < scenario->document.count; i++) {
+        const struct alb_document_entry *entry = &scenario->document.entries[i];
+        if (!entry->key[0] || !is_of_host(entry, host))
+            continue;
+        snprintf(path, sizeof(path), "host.joined.%s", entry->key);
+        alb_document_put(&joined.document, path, entry->value, entry->file, entry->line, complaint);
+    }
+    alb_document_begin(&joined.document, joined.document.count - 1);
+    bool is_good = alb_scenario_engine_agrees(&joined, "joined", engine, complaint);
+    alb_document_fini(&joined.document);
+    return is_good;
+}
+
+bool alb_scenario_host_lists_agree(const struct alb_scenario *scenario, uint32_t host_count,
+                                   struct alb_complaint *complaint)
+{
+    struct alb_engine_config before = scenario->engine;
+    for (uint32_t host = 0; host < host_count; host++) {
+        struct alb_engine_config engine = scenario->engine;
+        if (count_sections(scenario, host) < 2) // one alone has been looked at
+            continue;
+        alb_scenario_change_host(scenario, host, &engine);
+        bool is_alike = memcmp(&engine, &before, sizeof(engine)) == 0; // as that of a neighbour mostly is
+        if (!is_alike && !sections_agree(scenario, host, &engine, complaint))
+            return false;
+        before = engine;
+    }
+    return true;
+}
+
 // ---- switches -------------------------------------------------------------------------------------------------------
 
 enum {

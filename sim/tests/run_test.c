@@ -424,6 +424,8 @@ static void alb_run_init__says_what_was_expected(void **state)
         {"[network]\nhosts = 4\n[host 2..4]\nloss = irn\n[workload]\nkind = permutation\nsize = 1",
          "f:3: \"2..4\" is no list of hosts; expected all, or numbers and ranges such as 0..7 or 0..62/2 with commas "
          "between, below 4, no more of them than there are hosts, no step beyond its range"},
+        {"[host 0]\nwindow_max = 100K\n[host 0..3]\nwindow_min = 200K\n[workload]\nkind = permutation\nsize = 1",
+         "f:4: window_min: expected no more than window_max"},
     };
     for (size_t i = 0; i < ALB_COUNT(bad); i++) {
         struct alb_complaint complaint = {0};

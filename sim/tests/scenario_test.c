@@ -308,6 +308,35 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
     }
 }
 
+// Each of these sections would do alone.
+static void alb_scenario_host_lists_agree__what_several_say_of_one_host(void **state)
+{
+    static const struct {
+        const char *text, *complaint;
+    } cases[] = {
+        {"[host 0]\npool = 8K\npaths = 2\n[host 0..3]\npaths = 128\n", "f:5: pool: expected "},
+        {"[host 0]\nwindow_max = 100K\n[host 0..3]\nwindow_min = 200K\n",
+         "f:7: window_min: expected no more than window_max"},
+        {"[host 0..3]\nwindow_min = 200K\n[host 1]\nrtt_target = 9us\n[host 2..3]\nwindow_max = 100K\n",
+         "f:5: window_min: expected no more than window_max"},
+        {"[host]\nwindow_min = 50K\nwindow_start = 60K\n[host 0]\nwindow_max = 100K\n[host 0,1]\nwindow_start = 200K\n",
+         "f:10: window_start: expected a size from window_min to window_max"},
+        {"[host 0]\nwindow_max = 100K\n[host 0..3]\nwindow_min = 200K\n[host 0..1]\nwindow_min = 20K\n", NULL},
+        {"[host 0,8]\nwindow_max = 100K\n[host 1..3,8]\nwindow_min = 200K\n", NULL}, // there is no host 8
+    };
+    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
+        static struct alb_scenario scenario;
+        struct alb_complaint complaint = {0};
+        char text[300];
+        snprintf(text, sizeof(text), "[workload]\nkind = permutation\nsize = 1\n%s", cases[i].text);
+        read_good(&scenario, text, NULL);
+        assert_int_equal(alb_scenario_host_lists_agree(&scenario, 8, &complaint), !cases[i].complaint);
+        if (cases[i].complaint && strncmp(complaint.text, cases[i].complaint, strlen(cases[i].complaint)) != 0)
+            fail_msg("\"%s\" instead of \"%s\"", complaint.text, cases[i].complaint);
+        alb_scenario_fini(&scenario);
+    }
+}
+
 static void has_effect(const char *text, const char *variant, const char *setting, const char *expected)
 {
     static struct alb_scenario scenario;
@@ -492,6 +521,7 @@ int main(void)
         cmocka_unit_test(alb_scenario_read__a_setting_wins_over_a_variant),
         cmocka_unit_test(alb_scenario_read__parameters_agree_with_keys),
         cmocka_unit_test(alb_scenario_read__says_where_and_what_was_expected),
+        cmocka_unit_test(alb_scenario_host_lists_agree__what_several_say_of_one_host),
         cmocka_unit_test(alb_scenario_keys_have_effect__each_of_its_own),
         cmocka_unit_test(alb_scenario_keys_have_effect__with_variants_and_settings),
         cmocka_unit_test(alb_scenario_hosts__lists),
