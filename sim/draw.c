@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 struct draw {
     struct alb_prng prng;
@@ -15,6 +16,7 @@ struct draw {
     bool has_core, has_ways; // cables between switches that have a rate of their own; more than one way
     bool is_lossless;        // switches keep buffers from overflowing
     const char *credit;      // of the hosts that nothing else is said of
+    const char *congestion;  // of the section before, or the default
 };
 
 __attribute__((format(printf, 2, 3))) static void say(struct draw *draw, const char *format, ...)
@@ -131,8 +133,10 @@ static const char *draw_policies(struct draw *draw, const char *credit)
 {
     if (percent(draw, 60))
         say(draw, "loss = %s\n", ONE_OF(draw, "csa", "go-back-n", "irn", "fixed", "sleek"));
-    if (percent(draw, 40))
-        say(draw, "congestion = %s\n", ONE_OF(draw, "window", "dcqcn", "fixed", "none"));
+    if (percent(draw, 40)) {
+        draw->congestion = ONE_OF(draw, "window", "dcqcn", "fixed", "none");
+        say(draw, "congestion = %s\n", draw->congestion);
+    }
     if (percent(draw, 60))
         say(draw, "path = %s\n", ONE_OF(draw, "adaptive", "single", "spray"));
     if (percent(draw, 60))
@@ -145,8 +149,9 @@ static const char *draw_policies(struct draw *draw, const char *credit)
         say(draw, "receive_budget = %" PRIu32 "\n", 65536 + size(draw, 20));
     if (credit[0] == 's' && percent(draw, 40))
         say(draw, "credit_aging = %sGb/s\n", ONE_OF(draw, "0.1", "1", "100"));
-    if (percent(draw, 30))
-        say(draw, "window_max = %" PRIu32 "\n", 65536 + size(draw, 20));
+    uint32_t window_bytes = percent(draw, 30) ? 65536 + size(draw, 20) : 0;
+    if (window_bytes && strcmp(draw->congestion, "none") != 0)
+        say(draw, "window_max = %" PRIu32 "\n", window_bytes);
     return credit;
 }
 
@@ -276,7 +281,7 @@ static void draw_fault(struct draw *draw, uint32_t number)
 
 void alb_draw_scenario(uint64_t seed, struct alb_drawn *drawn)
 {
-    struct draw draw = {.drawn = drawn, .text = drawn->text};
+    struct draw draw = {.drawn = drawn, .text = drawn->text, .congestion = "window"};
     drawn->sizes[0] = drawn->trace[0] = '\0';
     snprintf(drawn->sizes_name, sizeof(drawn->sizes_name), "search-%" PRIu64 ".sizes", seed);
     snprintf(drawn->trace_name, sizeof(drawn->trace_name), "search-%" PRIu64 ".goal", seed);

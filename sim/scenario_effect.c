@@ -127,18 +127,29 @@ static bool check_host(const struct look *look, const char *name)
     bool has_dcqcn = any_has(look->scenario, ALB_POLICY_CONGESTION, "dcqcn");
     bool has_shortest = any_has(look->scenario, ALB_POLICY_CREDIT, "shortest");
     bool has_credit = has_shortest || any_has(look->scenario, ALB_POLICY_CREDIT, "end-to-end");
+    bool has_window = any_has(look->scenario, ALB_POLICY_CONGESTION, "window") ||
+                      any_has(look->scenario, ALB_POLICY_CONGESTION, "aimd");
+    bool has_start = has_window || has_shortest; // to which what fits into it is a short message
+    bool has_max = has_start || has_dcqcn || any_has(look->scenario, ALB_POLICY_CONGESTION, "fixed");
+    const struct alb_engine_config *engine = &look->scenario->engine;
+    bool is_max = !name[0] && has_max && engine->window_start_bytes == engine->window_max_bytes; // as it is then anyway
     static const char of_dcqcn[] = "congestion = dcqcn for it", of_csa[] = "transport = csa for it";
+    static const char of_window[] = "congestion = window or aimd, or credit = shortest, for it";
     static const char of_credit[] = "credit = end-to-end or shortest for it";
     const struct dependent dependents[] = {
         {"cache_entries", !is_csa, "transport = rc for it; csa has no model of a NIC's cache"},
         {"miss_penalty", has_cache, "cache_entries too, with transport = rc"},
         {"memory", host->has_real_bytes, "real_bytes = yes for it"},
+        {"mtu", !is_csa, "transport = rc for it; packets of csa are as long as payload allows"},
         {"paths", is_csa, of_csa},
         {"pool", is_csa, of_csa},
         {"early", is_csa, of_csa},
         {"window_segments", is_csa, of_csa},
         {"margin_min", is_csa, of_csa},
         {"probe_min", is_csa, of_csa},
+        {"window_start", has_start || is_max, of_window},
+        {"window_min", has_start, of_window},
+        {"window_max", has_max, "another congestion than none for it"},
         {"rtt_target", any_has(look->scenario, ALB_POLICY_CONGESTION, "window"), "congestion = window for it"},
         {"credit_aging", has_shortest, "credit = shortest for it"},
         {"receive_budget", has_credit, of_credit},

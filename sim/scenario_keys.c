@@ -154,7 +154,7 @@ static const struct alb_field host_fields[] = {
      .text = "that may wait for the host's own link"},
     {"batch", ALB_FIELD_COUNT, AT(alb_scenario_host, batch), 1, ALB_SIM_BATCH_MAX,
      .text = "bursts that the engine is asked for at a time"},
-    {"mtu", ALB_FIELD_COUNT, AT(alb_scenario_host, mtu_bytes), 256, 4096, .text = "path MTU of queue pairs"},
+    {"mtu", ALB_FIELD_COUNT, AT(alb_scenario_host, mtu_bytes), 256, 4096, .text = "path MTU of queue pairs, with rc"},
     {"payload", ALB_FIELD_COUNT, AT(alb_scenario_host, payload_bytes), 512, 65504,
      .text = "UDP payload that links carry"},
     {"real_bytes", ALB_FIELD_FLAG, AT(alb_scenario_host, has_real_bytes),
