@@ -459,7 +459,7 @@ static void alb_scenario_print_keys__names_every_section(void **state)
                                         "dcqcn_cnp",
                                         "one of star, leaf-spine, fat-tree, two-sites, file\n",
                                         "of hosts' links (100Gb/s)\n",
-                                        "of one port; 0: no such limit (750000)\n",
+                                        "unless there is buffer or trim; 0: no such limit (750000)\n",
                                         "policy (end-to-end)\n",
                                         "above an idle one (28us)\n"};
     for (size_t i = 0; i < ALB_COUNT(words); i++)
