@@ -209,7 +209,7 @@ bool alb_document_parse(struct alb_document *document, const char *file, const c
 // ---- one more line --------------------------------------------------------------------------------------------------
 
 // section.key or section.name.key, where the name may have dots and neither of the others has; but in a variant it is
-// the key that has them, since it comes with its section.
+// the key that has them, since it comes with its section, and in [expect] too, which has no name.
 static bool split(const char *path, struct alb_document_entry *entry)
 {
     const char *first = strchr(path, '.'), *last = strrchr(path, '.');
@@ -217,6 +217,8 @@ static bool split(const char *path, struct alb_document_entry *entry)
         return false;
     if (strncmp(path, "variant.", strlen("variant.")) == 0 && first != last)
         last = strchr(first + 1, '.');
+    if (strncmp(path, "expect.", strlen("expect.")) == 0)
+        last = first;
     if (!take_word(entry->section, (struct span){path, (size_t)(first - path)}) ||
         !take_word(entry->key, (struct span){last + 1, strlen(last + 1)}))
         return false;

@@ -9,7 +9,7 @@
 //     size = 64K
 //
 // A document can be changed by one more line, as `--set` gives it: "network.topology=star",
-// "workload.background.size=1M", "variant.lossy.host.loss=fixed".
+// "workload.background.size=1M", "variant.lossy.host.loss=fixed", "expect.background.done=4".
 #pragma once
 
 #include "sim/complaint.h"

@@ -103,9 +103,13 @@ static void alb_document_set__replaces_or_adds(void **state)
     assert_true(alb_document_set(&document, "a.k= 7", &complaint));
     assert_true(alb_document_set(&document, "w.x.k=8", &complaint));
     assert_true(alb_document_set(&document, "h.0..3.k=9=9", &complaint));
+    assert_true(alb_document_set(&document, "expect.v:w.fct_max=<=1ns", &complaint));
+    assert_true(alb_document_set(&document, "variant.v.w.x.k=3", &complaint));
     assert_string_equal(value_of(&document, "a", "", "k"), "7");
     assert_string_equal(value_of(&document, "w", "x", "k"), "8");
     assert_string_equal(value_of(&document, "h", "0..3", "k"), "9=9");
+    assert_string_equal(value_of(&document, "expect", "", "v:w.fct_max"), "<=1ns");
+    assert_string_equal(value_of(&document, "variant", "v", "w.x.k"), "3");
     assert_string_equal(value_of(&copy, "a", "", "k"), "1");
     assert_null(value_of(&copy, "h", "0..3", "k"));
     static const char *const bad[] = {"", "a", "a=1", "a.=1", ".k=1", "a..k=1", "a.k"};
