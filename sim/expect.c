@@ -123,9 +123,57 @@ bool alb_expect_parse(struct alb_expectation_of *expectation, const struct alb_d
                         units_of[unit]);
 }
 
-static bool has_section(const struct alb_document *document, const char *section, const char *name)
+// Whether a variant's key is of the workload that is called so: "workload.NAME.KEY", or "workload.KEY" of the one
+// without a name.
+static bool brings(const char *key, const char *name)
 {
-    return alb_document_find(document, section, name, "") != NULL;
+    static const char section[] = "workload.";
+    size_t length = strlen(name);
+    if (strncmp(key, section, strlen(section)) != 0)
+        return false;
+    key += strlen(section);
+    return strchr(key, '.') ? strncmp(key, name, length) == 0 && key[length] == '.' : strcmp(name, "flows") == 0;
+}
+
+// variant: NULL: the scenario as it stands.
+static bool has_workload(const struct alb_document *document, const char *variant, const char *name)
+{
+    for (uint32_t i = 0; i < document->count; i++) {
+        const struct alb_document_entry *entry = &document->entries[i];
+        const char *called = entry->name[0] ? entry->name : "flows";
+        bool is_varied = variant && strcmp(entry->section, "variant") == 0 && strcmp(entry->name, variant) == 0;
+        if ((strcmp(entry->section, "workload") == 0 && strcmp(called, name) == 0) ||
+            (is_varied && brings(entry->key, name)))
+            return true;
+    }
+    return false;
+}
+
+static bool check_workload(const struct alb_document *document, const struct alb_expectation_of *expectation,
+                           const char *variant, struct alb_complaint *complaint)
+{
+    return has_workload(document, variant, expectation->part) ||
+           alb_complain(complaint, expectation->where->file, expectation->where->line,
+                        "there is no [workload %s]%s%s%s; expected one of the scenario", expectation->part,
+                        variant ? " in [variant " : "", variant ? variant : "", variant ? "]" : "");
+}
+
+// Each run has it that the expectation is of.
+static bool check_part(const struct alb_document *document, const struct alb_expectation_of *expectation,
+                       struct alb_complaint *complaint)
+{
+    const char *variant = alb_scenario_variant(document, 0);
+    if (!expectation->part[0])
+        return true;
+    if (expectation->variant[0])
+        return check_workload(document, expectation, expectation->variant, complaint) &&
+               (!expectation->by[0] || check_workload(document, expectation, expectation->by, complaint));
+    if (!variant)
+        return check_workload(document, expectation, NULL, complaint);
+    for (uint32_t i = 0; variant; variant = alb_scenario_variant(document, ++i))
+        if (!check_workload(document, expectation, variant, complaint))
+            return false;
+    return true;
 }
 
 static bool check_names(const struct alb_document *document, const struct alb_expectation_of *expectation,
@@ -133,13 +181,10 @@ static bool check_names(const struct alb_document *document, const struct alb_ex
 {
     const char *const variants[] = {expectation->variant, expectation->by};
     for (size_t i = 0; i < ALB_COUNT(variants); i++)
-        if (variants[i][0] && !has_section(document, "variant", variants[i]))
+        if (variants[i][0] && !alb_document_find(document, "variant", variants[i], ""))
             return alb_complain(complaint, expectation->where->file, expectation->where->line,
                                 "there is no [variant %s]; expected one of the scenario", variants[i]);
-    bool is_default = strcmp(expectation->part, "flows") == 0 && has_section(document, "workload", "");
-    return !expectation->part[0] || is_default || has_section(document, "workload", expectation->part) ||
-           alb_complain(complaint, expectation->where->file, expectation->where->line,
-                        "there is no [workload %s]; expected one of the scenario", expectation->part);
+    return check_part(document, expectation, complaint);
 }
 
 bool alb_expect_check(const struct alb_document *document, struct alb_complaint *complaint)

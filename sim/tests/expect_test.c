@@ -105,6 +105,16 @@ static void alb_expect_check__names_must_be_there(void **state)
         {"[workload a]\nk = 1\n[variant v]\nx.y = 1\n[expect]\nv:a.done = 1\n", ""},
         {"[expect]\na.done = 1\n", "f:2: there is no [workload a]; expected one of the scenario"},
         {"[expect]\nv:done = 1\n", "f:2: there is no [variant v]; expected one of the scenario"},
+        {"[variant v]\nworkload.b.kind = incast\n[variant w]\nworkload.b.size = 1\n[expect]\nv:b.done = 1\n"
+         "v/w.b.done = 1\nb.done = 1\n",
+         ""},
+        {"[variant v]\nworkload.kind = incast\n[expect]\nv:flows.done = 1\n", ""},
+        {"[variant v]\nworkload.b.kind = incast\n[variant w]\n[expect]\nb.done = 1\n",
+         "f:5: there is no [workload b] in [variant w]; expected one of the scenario"},
+        {"[variant v]\nworkload.bb.kind = incast\n[expect]\nv:b.done = 1\n",
+         "f:4: there is no [workload b] in [variant v]; expected one of the scenario"},
+        {"[variant v]\nworkload.b.kind = incast\n[variant w]\n[expect]\nv/w.b.done = 1\n",
+         "f:5: there is no [workload b] in [variant w]; expected one of the scenario"},
         {"[variant v]\n[expect]\nv/w.done = 1\n", "f:3: there is no [variant w]; expected one of the scenario"},
     };
     for (size_t i = 0; i < ALB_COUNT(cases); i++) {
