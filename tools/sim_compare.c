@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -180,6 +181,14 @@ static void set_defaults(struct sim_grid *grid)
     take_metrics(grid, metrics);
 }
 
+// What is read from a pipe is there once.
+static bool may_read_again(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) != 0 || S_ISREG(file.st_mode) || S_ISDIR(file.st_mode) ||
+           command_error(false, "sim compare", "%s: expected a plain file, since each run reads it", path);
+}
+
 // -1: go on; else the status to end with.
 static int take_options(struct sim_grid *grid, int argc, char **argv)
 {
@@ -214,7 +223,7 @@ static int take_options(struct sim_grid *grid, int argc, char **argv)
         return command_error(COMMAND_USAGE, "sim compare",
                              "give one scenario file and --policies; `albedo sim compare --help` says more");
     grid->options.file = argv[optind];
-    return -1;
+    return may_read_again(argv[optind]) ? -1 : COMMAND_USAGE;
 }
 
 static bool count_points(struct sim_grid *grid)

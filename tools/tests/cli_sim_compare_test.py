@@ -29,6 +29,11 @@ class Compare(SimTest):
         self.assertEqual(err, "albedo sim: --vary: one host alone; expected two at least\n"
                               "albedo sim compare: that is with network.hosts = 1\n")
 
+    def test_compare_does_not_read_a_pipe(self):
+        os.mkfifo(self.path("pipe"))
+        self.assertEqual(albedo("sim", "compare", self.path("pipe"), "--policies", "plain"),
+                         (2, "", "albedo sim compare: %s: expected a plain file, since each run reads it\n" % self.path("pipe")))
+
     def test_compare_takes_the_policy_for_wrong_where_it_is(self):
         for option, said in ((["--vary", "network.hosts=1"], "--vary: one host alone"), (["--set", "network.hosts=1"], "--set: one host alone")):
             status, _, err = albedo("sim", "compare", self.file, "--policies", "irn", *option)
