@@ -11,6 +11,8 @@
 
 enum {
     SIM_SETTINGS_MAX = 64,
+    SIM_FIGURES = 3,
+    SIM_FIGURE_PATH_MAX = PATH_MAX + 400, // a folder and a name
 };
 
 struct sim_options {
@@ -113,6 +115,9 @@ int sim_search(uint64_t first, uint64_t count, bool has_progress);
 int sim_plot_open(const char *directory);
 // Figures in a directory, made by gnuplot: NAME-fct.svg, NAME-slowdown.svg, NAME-links.svg.
 int sim_plot(const char *directory, const struct alb_result_of *result);
+// Where figure number figure of that scenario and variant is put.
+void sim_plot_path(const char *directory, const struct alb_result_of *result, uint32_t figure,
+                   char path[SIM_FIGURE_PATH_MAX]);
 
 // One page with all variants.
 struct sim_page;

@@ -15,13 +15,14 @@
 
 enum {
     TITLE_MAX = 300,
-    PATH_BYTES = 4500,
     CURVE_POINTS = 1000,
     NAMES_MAX = 48, // that stand one above the other
     END_BYTES = 32, // of a figure
 };
 
-static const char *const figures[] = {"fct", "slowdown", "links"};
+enum figure { FCT, SLOWDOWN, LINKS };
+
+static const char *const figures[SIM_FIGURES] = {[FCT] = "fct", [SLOWDOWN] = "slowdown", [LINKS] = "links"};
 
 static int compare(const void *left, const void *right)
 {
@@ -38,22 +39,22 @@ static void quote(FILE *to, const char *text)
     fputc('\'', to);
 }
 
-static void figure_path(const char *directory, const struct alb_result_of *result, const char *name,
-                        char path[PATH_BYTES])
+void sim_plot_path(const char *directory, const struct alb_result_of *result, uint32_t figure,
+                   char path[SIM_FIGURE_PATH_MAX])
 {
     char run[TITLE_MAX];
     const char *here = directory[0] == '/' ? "" : "./"; // gnuplot has a meaning for | and ~ at the beginning
     sim_title(result, true, run, sizeof(run));
     for (char *at = run; *at; at++) // as quoted
         *at = (char)(iscntrl((unsigned char)*at) ? '?' : *at);
-    snprintf(path, PATH_BYTES, "%s%s/%s-%s.svg", here, directory, run, name);
+    snprintf(path, SIM_FIGURE_PATH_MAX, "%s%s/%s-%s.svg", here, directory, run, figures[figure]);
 }
 
-static void begin_figure(FILE *to, const char *directory, const struct alb_result_of *result, const char *name,
+static void begin_figure(FILE *to, const char *directory, const struct alb_result_of *result, enum figure figure,
                          const char *title)
 {
-    char run[TITLE_MAX], path[PATH_BYTES];
-    figure_path(directory, result, name, path);
+    char run[TITLE_MAX], path[SIM_FIGURE_PATH_MAX];
+    sim_plot_path(directory, result, figure, path);
     fputs("reset\nset terminal svg size 900,600 dynamic noenhanced background '#ffffff'\nset output ", to);
     quote(to, path);
     sim_title(result, false, run, sizeof(run));
@@ -82,7 +83,7 @@ static void plot_times(FILE *to, const char *directory, const struct alb_result_
         if (run->schedule.tasks[i].kind == ALB_TASK_SEND && alb_run_task_has_come(run, i))
             times[count++] = (double)(alb_run_task_end(run, i) - run->times[i].begun) / 1e6;
     qsort(times, count, sizeof(*times), compare);
-    begin_figure(to, directory, result, "fct", "flow completion time");
+    begin_figure(to, directory, result, FCT, "flow completion time");
     fputs("set logscale x\nset xlabel 'us'\nset ylabel 'part of flows'\nset yrange [0:1]\n", to);
     give_range(to, 'x', count ? times[0] : 1, count ? times[count - 1] : 1);
     fputs("plot '-' using 1:2 with steps lw 2 notitle\n", to);
@@ -110,7 +111,7 @@ static void name_sizes(FILE *to, const struct alb_summary *summary)
 static void plot_slowdown(FILE *to, const char *directory, const struct alb_result_of *result)
 {
     const struct alb_summary *summary = result->summary;
-    begin_figure(to, directory, result, "slowdown", "slowdown by size, against an idle network");
+    begin_figure(to, directory, result, SLOWDOWN, "slowdown by size, against an idle network");
     fputs("set logscale y\nset xlabel 'flows of up to'\nset ylabel 'slowdown'\nset key left top\n", to);
     name_sizes(to, summary);
     fprintf(to, "set xrange [-0.5:%.1f]\n", ALB_MAX(summary->bin_count, 1u) - 0.5);
@@ -167,7 +168,7 @@ static void plot_links(FILE *to, const char *directory, const struct alb_result_
     const struct alb_heat *heat = &run->heat;
     double interval = (double)heat->interval / 1e6; // us
     uint32_t row = 0;
-    begin_figure(to, directory, result, "links", "load of links, tier by tier");
+    begin_figure(to, directory, result, LINKS, "load of links, tier by tier");
     name_rows(to, &run->topology);
     fprintf(to,
             "unset grid\nset xlabel 'us'\nset cblabel 'part of its rate'\nset cbrange [0:1]\n"
@@ -187,7 +188,7 @@ static void plot_links(FILE *to, const char *directory, const struct alb_result_
 
 int sim_plot_open(const char *directory)
 {
-    char inside[PATH_BYTES];
+    char inside[SIM_FIGURE_PATH_MAX];
     snprintf(inside, sizeof(inside), "%s/.", directory); // nothing but a folder has this
     if ((mkdir(directory, 0777) != 0 && errno != EEXIST) || access(inside, W_OK | X_OK) != 0)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", directory, strerror(errno));
@@ -199,9 +200,9 @@ int sim_plot_open(const char *directory)
 // gnuplot does not say why it cannot write one, and one of another run must not pass for one of this.
 static int empty_figures(const char *directory, const struct alb_result_of *result)
 {
-    char path[PATH_BYTES];
-    for (size_t i = 0; i < ALB_COUNT(figures); i++) {
-        figure_path(directory, result, figures[i], path);
+    char path[SIM_FIGURE_PATH_MAX];
+    for (uint32_t i = 0; i < SIM_FIGURES; i++) {
+        sim_plot_path(directory, result, i, path);
         int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         if (fd < 0)
             return command_error(COMMAND_FAILED, "sim", "%s: %s", path, strerror(errno));
@@ -223,9 +224,9 @@ static bool is_whole(const char *path)
 // On a full disk gnuplot ends as if all were well.
 static int check_figures(const char *directory, const struct alb_result_of *result)
 {
-    char path[PATH_BYTES];
-    for (size_t i = 0; i < ALB_COUNT(figures); i++) {
-        figure_path(directory, result, figures[i], path);
+    char path[SIM_FIGURE_PATH_MAX];
+    for (uint32_t i = 0; i < SIM_FIGURES; i++) {
+        sim_plot_path(directory, result, i, path);
         if (!is_whole(path))
             return command_error(COMMAND_FAILED, "sim", "%s: gnuplot has not written all of it; is there room for it?",
                                  path);

@@ -108,6 +108,9 @@ class Output(SimTest):
             (["--json", self.path("sizes"), self.path("drawn")], "is a data file of the scenario, sizes"),
             (["--json", self.path("o"), "--html", self.path("./o"), self.file], "is written by --json"),
             (["--trace", self.path("o"), "--pcap", self.path("o"), "--variant", "slow", self.file], "is written by --pcap"),
+            (["--json", "-", "--html", "/dev/stdout", self.file], "--html: /dev/stdout is written by --json"),
+            (["--plot", self.path("p"), "--html", self.path("p/scenario-fast-links.svg"), self.file], "is written by --plot"),
+            (["--plot", self.path("p/"), "--json", self.path("./p//scenario-slow-fct.svg"), self.file], "is written by --plot"),
             (["--html", "-", self.file], "--html: only --json is written to standard output"),
             (["--json", "a", "--json", "b", self.file], "--json: expected once"),
             (["--max-time", "1s", "--max-time", "2s", self.file], "--max-time: expected once"),
@@ -122,6 +125,7 @@ class Output(SimTest):
         with open(self.file, encoding="utf-8") as file:
             self.assertEqual(file.read(), SCENARIO)
         self.assertFalse(os.path.exists(self.path("o")))
+        self.assertFalse(os.path.exists(self.path("p")))
         self.assertEqual(albedo("sim", "-q", "--json", "/dev/null", "--html", "/dev/null", self.file)[0], 0)
 
     def test_writes_over_what_was_there(self):
