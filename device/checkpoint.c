@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Replacing a journal by one that has only what still matters. The new file is complete and safe before it takes the
-// old one's name, so that a crash leaves one of the two.
+// old one's name, so that a crash leaves one of the two. Where that name, or the region's, has been given to another
+// file meanwhile, it replaces nothing.
 #include "device/descriptor.h"
 #include "device/journal.h"
 #include "device/journal_file.h"
@@ -18,6 +19,7 @@
 struct copy {
     const struct alb_journal *from;
     int fd;
+    struct alb_file_id file;
     uint64_t end;
     uint64_t sequence;
     uint8_t *buffer; // COPY_BYTES
@@ -138,6 +140,7 @@ static void take_over(struct alb_journal *journal, const struct copy *copy, stru
     if (journal->fd >= 0)
         close(journal->fd);
     journal->fd = copy->fd;
+    journal->file = copy->file;
     journal->end = journal->synced_end = journal->checkpoint_end = copy->end;
     journal->reserved = copy->end + (uint64_t)ledger->bound_count * ALB_JOURNAL_RECORD_BYTES;
     journal->sequence = journal->synced = copy->sequence;
@@ -176,19 +179,98 @@ static int make_file(const struct alb_journal *journal, int *out)
     return error;
 }
 
+// ---- names ----------------------------------------------------------------------------------------------------------
+
+static bool region_has_its_name(const struct alb_journal *journal)
+{
+    struct alb_file_id region;
+    if (journal->region_fd < 0)
+        return true;
+    return alb_file_identify(journal->region_fd, &region) == 0 &&
+           alb_file_check_name(journal->folder_fd, journal->region_name, &region) == 0;
+}
+
+// 0: its own; ENOENT: nobody's; ESTALE.
+static int check_name(const struct alb_journal *journal)
+{
+    int error = alb_file_check_name(journal->folder_fd, alb_file_name(journal->path), &journal->file);
+    return error == 0 || error == ENOENT ? error : ESTALE;
+}
+
+int alb_journal_check_names(const struct alb_journal *journal)
+{
+    return !region_has_its_name(journal) || check_name(journal) == ESTALE ? ESTALE : 0;
+}
+
+// Removes the name of the file in the making only while it is that file's.
+static void remove_named(const struct alb_journal *journal, const char *path, const struct alb_file_id *file)
+{
+    if (alb_file_check_name(journal->folder_fd, alb_file_name(path), file) == 0)
+        unlinkat(journal->folder_fd, alb_file_name(path), 0);
+}
+
+// Where the file system does not know the flag, what was looked at just before has to do.
+static int rename_new(const struct alb_journal *journal, unsigned flag)
+{
+    const char *from = alb_file_name(journal->new_path), *to = alb_file_name(journal->path);
+    int folder = journal->folder_fd;
+    if (renameat2(folder, from, folder, to, flag) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    return renameat(folder, from, folder, to) == 0 ? 0 : errno;
+}
+
+// The name may become another file's after the look: what had it stays, by the other name, until it is known.
+static int replace(const struct alb_journal *journal)
+{
+    const char *name = alb_file_name(journal->path), *new_name = alb_file_name(journal->new_path);
+    int error = rename_new(journal, RENAME_EXCHANGE);
+    if (error)
+        return error == ENOENT ? ESTALE : error;
+    error = alb_file_check_name(journal->folder_fd, new_name, &journal->file);
+    if (error == ESTALE) {
+        renameat2(journal->folder_fd, name, journal->folder_fd, new_name, RENAME_EXCHANGE);
+        return ESTALE;
+    }
+    remove_named(journal, journal->new_path, &journal->file);
+    return 0;
+}
+
+// The region's name may have been taken away, too, since the look: nobody else's may find a journal there.
+static int give_free_name(const struct alb_journal *journal, const struct alb_file_id *file)
+{
+    int error = rename_new(journal, RENAME_NOREPLACE);
+    if (error)
+        return error == EEXIST ? ESTALE : error;
+    if (region_has_its_name(journal))
+        return 0;
+    remove_named(journal, journal->path, file);
+    return ESTALE;
+}
+
+static int give_name(const struct alb_journal *journal, const struct alb_file_id *file)
+{
+    int error = region_has_its_name(journal) ? check_name(journal) : ESTALE;
+    return error == 0 ? replace(journal) : error == ENOENT ? give_free_name(journal, file) : error;
+}
+
 int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger)
 {
-    struct copy copy = {.from = journal};
+    struct copy copy = {.from = journal, .fd = -1};
     uint64_t *places = calloc(alb_ledger_count(ledger) + 1, sizeof(*places));
     copy.buffer = malloc(COPY_BYTES);
-    const char *name = alb_file_name(journal->path), *new_name = alb_file_name(journal->new_path);
-    int error = make_file(journal, &copy.fd);
+    int error = alb_journal_check_names(journal);
+    if (!error)
+        error = make_file(journal, &copy.fd);
+    if (!error)
+        error = alb_file_identify(copy.fd, &copy.file);
     if (!error && (!places || !copy.buffer))
         error = ENOMEM;
     if (!error)
         error = write_all(&copy, ledger, places);
-    if (!error && renameat(journal->folder_fd, new_name, journal->folder_fd, name) != 0)
-        error = errno;
+    if (!error)
+        error = give_name(journal, &copy.file);
     if (!error) {
         take_over(journal, &copy, ledger, places);
         // Until its name is safe, a machine that goes down may come back with the old file: nothing may rely on this
@@ -196,8 +278,8 @@ int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledge
         journal->is_broken = fsync(journal->folder_fd) != 0;
         error = journal->is_broken ? EIO : 0;
     } else if (copy.fd >= 0) {
+        remove_named(journal, journal->new_path, &copy.file); // while it is locked
         close(copy.fd);
-        unlinkat(journal->folder_fd, new_name, 0);
     }
     free(copy.buffer);
     free(places);

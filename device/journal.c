@@ -40,6 +40,9 @@ int alb_journal_init(struct alb_journal *journal, const char *region_path)
     if ((size_t)snprintf(journal->path, room, "%s.journal", region_path) >= room ||
         (size_t)snprintf(journal->new_path, room, "%s.journal.new", region_path) >= room)
         return ENAMETOOLONG;
+    const char *name = alb_file_name(region_path);
+    if ((size_t)snprintf(journal->region_name, sizeof(journal->region_name), "%s", name) > NAME_MAX)
+        return ENAMETOOLONG;
     journal->folder_fd = open_folder(region_path);
     return journal->folder_fd < 0 ? errno : 0;
 }
@@ -117,6 +120,8 @@ int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t seque
     journal->fd = alb_descriptor_aside(fd);
     // As a durable region of its own it would go on without its name, and what it commits be lost.
     error = journal->fd < 0 ? errno : alb_file_lock(journal->fd);
+    if (!error)
+        error = alb_file_identify(journal->fd, &journal->file);
     if (error)
         return error;
     if (ftruncate(journal->fd, (off_t)end) != 0 || fsync(journal->fd) != 0)

@@ -8,8 +8,11 @@
 // any more, and what is uncertain stays so until a checkpoint, which leaves out what was not confirmed, succeeds.
 #pragma once
 
+#include "device/journal_file.h"
 #include "device/journal_record.h"
 #include "device/ledger.h"
+
+#include <limits.h>
 
 #define ALB_JOURNAL_PATH_MAX 4096
 
@@ -17,9 +20,11 @@ struct alb_journal {
     struct alb_journal_header header;
     char path[ALB_JOURNAL_PATH_MAX]; // as it was at the opening, for people: it may lead elsewhere since
     char new_path[ALB_JOURNAL_PATH_MAX];
-    int folder_fd;           // both are found by their names there
+    char region_name[NAME_MAX + 1];
+    int folder_fd;           // all are found by their names there
     int region_fd;           // of the file whose mode it gets; not owned. -1: the owner's only
     int fd;                  // -1: there is none yet
+    struct alb_file_id file; // it, when it was opened
     uint64_t end;            // bytes
     uint64_t reserved;       // bytes that the disk has set aside
     uint64_t sequence;       // of the last record
@@ -51,6 +56,10 @@ int alb_journal_append(struct alb_journal *journal, struct alb_record *record,
 // back to where it was safe, or is broken. Either way what was appended since the last time has not been written.
 int alb_journal_sync(struct alb_journal *journal);
 
+// The names may have been given to other files since: those of another region that is open, with its transactions. 0:
+// the region has its name, and the journal has its own, or nobody has that. Else ESTALE.
+int alb_journal_check_names(const struct alb_journal *journal);
 // Replaces the file by one that has what the ledger has; everything in it is then safe. Bytes of transactions that are
-// placed must be safe in the region's file before.  The old file stays on an error.
+// placed must be safe in the region's file before. The old file stays on an error. ESTALE: its names are others';
+// nothing is done to those.
 int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // Of any file, and not those behind, so that a program can have a lock of its own that outlives the region
@@ -15,6 +16,23 @@ const char *alb_file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return !slash ? path : slash[1] ? slash + 1 : ".";
+}
+
+int alb_file_identify(int fd, struct alb_file_id *id)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return errno;
+    *id = (struct alb_file_id){.device = status.st_dev, .inode = status.st_ino};
+    return 0;
+}
+
+int alb_file_check_name(int folder_fd, const char *name, const struct alb_file_id *id)
+{
+    struct stat named;
+    if (fstatat(folder_fd, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno;
+    return named.st_dev == id->device && named.st_ino == id->inode ? 0 : ESTALE;
 }
 
 // Drops what was written from the front of the vectors.

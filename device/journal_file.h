@@ -4,10 +4,21 @@
 
 #include "base/types.h"
 
+#include <sys/types.h>
 #include <sys/uio.h>
 
 // The last part of a path: the file's name in its folder.
 const char *alb_file_name(const char *path);
+
+// Which file it is, whatever its name.
+struct alb_file_id {
+    dev_t device;
+    ino_t inode;
+};
+
+int alb_file_identify(int fd, struct alb_file_id *id);
+// 0: the name there is that file's; ESTALE: another's (or a symbolic link's); ENOENT: nobody's; those of fstatat(2).
+int alb_file_check_name(int folder_fd, const char *name, const struct alb_file_id *id);
 
 // One at a time has it. The lock belongs to the open file, so that it holds within a process, too, and ends with it.
 // EBUSY: another one has it.

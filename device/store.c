@@ -25,10 +25,9 @@
 // then be of another file.
 static bool is_in_place(const struct alb_store *store)
 {
-    struct stat status, named;
-    return fstat(store->fd, &status) == 0 &&
-           fstatat(store->journal.folder_fd, alb_file_name(store->path), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           status.st_dev == named.st_dev && status.st_ino == named.st_ino;
+    struct alb_file_id file;
+    return alb_file_identify(store->fd, &file) == 0 &&
+           alb_file_check_name(store->journal.folder_fd, alb_file_name(store->path), &file) == 0;
 }
 
 static void complain(const char *path, int error)
@@ -165,9 +164,10 @@ static int open_file(struct alb_store *store, const struct alb_store_init *init)
 // While it is locked. A file that was lost must not be found as one of zeros next time, which its journal would fit.
 static void give_back(const struct alb_store *store)
 {
-    if (store->is_new)
+    if (store->is_new && is_in_place(store))
         unlinkat(store->journal.folder_fd, alb_file_name(store->path), 0);
-    else if (store->found_bytes < store->length && ftruncate(store->fd, (off_t)store->found_bytes) != 0)
+    else if (!store->is_new && store->found_bytes < store->length &&
+             ftruncate(store->fd, (off_t)store->found_bytes) != 0)
         complain(store->path, errno);
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // When the thread of a store tries again.
+#include "device/tests/said.h"
 #include "device/tests/shelf.h"
 
 #include "base/log.h"
 #include "device/clock.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,10 +60,95 @@ static void store_thread__tries_a_broken_journal_again_by_the_monotonic_clock(vo
     shelf_remove(&shelf);
 }
 
+// Moves the region with its journal, as a program that begins anew does beside one that has them open.
+static void move_both(const struct shelf *shelf, const char *name)
+{
+    char from[128], to[128];
+    snprintf(to, sizeof(to), "%s/%s", shelf->folder, name);
+    assert_int_equal(rename(shelf->path, to), 0);
+    snprintf(from, sizeof(from), "%s.journal", shelf->path);
+    snprintf(to, sizeof(to), "%s/%s.journal", shelf->folder, name);
+    assert_int_equal(rename(from, to), 0);
+}
+
+static void commit(struct shelf *shelf, struct shelf_txn *txn, uint64_t number, uint8_t byte)
+{
+    shelf_fill(txn, 1, number, 0, 500, byte);
+    assert_int_equal(shelf_ask(shelf, txn, ALB_JOURNAL_PREPARE, number), 0);
+    assert_int_equal(shelf_ask(shelf, txn, ALB_JOURNAL_COMMIT, number), 0);
+}
+
+// As after a crash of the machine, which had not written back what was committed.
+static void expect_recovered(struct shelf *shelf, const char *name, uint8_t byte)
+{
+    static uint8_t zeros[SHELF_REGION];
+    snprintf(shelf->path, sizeof(shelf->path), "%s/%s", shelf->folder, name);
+    shelf_save(shelf->path, zeros, sizeof(zeros));
+    assert_int_equal(shelf_open(shelf, NULL), 0);
+    assert_int_equal(shelf->store.address[499], byte);
+    shelf_crash(shelf);
+}
+
+// Each of two regions that were opened by one name has what it has committed; and neither has what the other has.
+static void store_thread__a_name_that_another_region_has_got(void **state)
+{
+    static struct shelf old, new;
+    static struct shelf_txn txns[20], of_new;
+    char said_text[2048], path[128];
+    struct said said;
+    alb_log_set_level(ALB_LOG_ERROR);
+    shelf_make(&old, "/dev/shm");
+    assert_int_equal(shelf_open(&old, &(struct alb_store_init){.checkpoint_bytes = 2000}), 0);
+    move_both(&old, "old");
+    new = (struct shelf){.mutex = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER};
+    memcpy(new.folder, old.folder, sizeof(new.folder));
+    memcpy(new.path, old.path, sizeof(new.path));
+    assert_int_equal(shelf_open(&new, NULL), 0);
+    commit(&new, &of_new, 1, 'n');
+    said_begin(&said);
+    for (uint32_t i = 0; i < ALB_COUNT(txns); i++) { // it grows
+        commit(&old, &txns[i], i + 1, (uint8_t)(i + 1));
+        old.store.checkpoint_after = 0; // no second passes
+    }
+    said_end(&said, said_text, sizeof(said_text));
+    assert_non_null(strstr(said_text, "moved, removed or replaced"));
+    assert_null(strstr(strstr(said_text, "albedo: ") + 1, "albedo: ")); // once
+    assert_true(old.store.journal.end > 20 * 500);
+    alb_store_stop(&old.store);
+    alb_store_close(&old.store, false);
+    shelf_crash(&new);
+    expect_recovered(&new, "region", 'n');
+    expect_recovered(&old, "old", ALB_COUNT(txns));
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "%s/old%s", old.folder, i ? ".journal" : "");
+        assert_int_equal(unlink(path), 0);
+    }
+    shelf_remove(&new);
+}
+
+// Both are gone, and a journal must not come back for whoever makes the file again.
+static void store_close__leaves_no_journal_of_a_file_that_was_removed(void **state)
+{
+    static struct shelf shelf;
+    char path[128];
+    alb_log_set_level(ALB_LOG_ERROR);
+    shelf_make(&shelf, "/dev/shm");
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    snprintf(path, sizeof(path), "%s.journal", shelf.path);
+    assert_int_equal(unlink(shelf.path), 0);
+    assert_int_equal(unlink(path), 0);
+    alb_store_stop(&shelf.store);
+    alb_store_close(&shelf.store, false);
+    assert_int_not_equal(access(path, F_OK), 0);
+    shelf_remove(&shelf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_thread__tries_a_broken_journal_again_by_the_monotonic_clock),
+        cmocka_unit_test(store_thread__a_name_that_another_region_has_got),
+        cmocka_unit_test(store_close__leaves_no_journal_of_a_file_that_was_removed),
     };
     return cmocka_run_group_tests_name("store_thread", tests, NULL, NULL);
 }
