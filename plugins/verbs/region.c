@@ -80,7 +80,7 @@ struct albdv_region *alb_door_create_region(struct ibv_mr *outer, const struct a
     struct alb_door_mr *mr = alb_door_mr(outer);
     bool has_words = attr && attr->comp_mask & ALBDV_REGION_ATTR_WORDS;
     uint64_t stride = stride_of(outer, attr);
-    bool is_stride = stride == outer->length || stride >= LINE;
+    bool is_stride = outer->length > 0 && (stride == outer->length || stride >= LINE);
     if (!is_stride || (attr && (attr->comp_mask & ~(uint64_t)ALBDV_REGION_ATTR_WORDS || (has_words && !attr->words))))
         return alb_door_fail(EINVAL);
     if (mr->transactional)

@@ -132,6 +132,23 @@ static void region__refusals(void **state)
     assert_int_equal(errno, EINVAL);
 }
 
+// ibv_reg_mr takes such a one.
+static void region__of_no_bytes(void **state)
+{
+    struct fixture *f = *state;
+    struct albdv_region_attr attr = {.stride = 0};
+    struct ibv_mr *empty = ibv_reg_mr(f->pd, f->memory, 0, IBV_ACCESS_LOCAL_WRITE);
+    assert_non_null(empty);
+    assert_null(albdv_create_region(empty, NULL));
+    assert_int_equal(errno, EINVAL);
+    assert_null(albdv_create_region(empty, &attr));
+    assert_int_equal(errno, EINVAL);
+    attr.stride = STRIDE;
+    assert_null(albdv_create_region(empty, &attr));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(ibv_dereg_mr(empty), 0);
+}
+
 static void fork__child_destroys_its_copy(void **state)
 {
 #ifdef __SANITIZE_THREAD__
@@ -230,9 +247,10 @@ static void durable__by_its_only_name(void **state)
 int main(void)
 {
     const struct CMUnitTest albedo_tests[] = {
-        FIXTURE_TEST(region__is_read_whole), FIXTURE_TEST(region__words_may_be_the_programs),
-        FIXTURE_TEST(region__refusals),      FIXTURE_TEST(fork__child_destroys_its_copy),
-        FIXTURE_TEST(durable__is_a_region),  FIXTURE_TEST(durable__by_its_only_name),
+        FIXTURE_TEST(region__is_read_whole),     FIXTURE_TEST(region__words_may_be_the_programs),
+        FIXTURE_TEST(region__refusals),          FIXTURE_TEST(fork__child_destroys_its_copy),
+        FIXTURE_TEST(region__of_no_bytes),       FIXTURE_TEST(durable__is_a_region),
+        FIXTURE_TEST(durable__by_its_only_name),
     };
     const struct CMUnitTest roce_tests[] = {FIXTURE_TEST(region__not_on_roce0)};
     setenv("ALBEDO_DEVICES", "albedo0", 1);
