@@ -67,63 +67,61 @@ static int check_ours(const struct alb_journal *journal, const struct stat *stat
     return fstat(journal->region_fd, &region) == 0 && region.st_uid == status->st_uid ? 0 : EPERM;
 }
 
-static int open_ours(const struct alb_journal *journal, int flags, struct stat *status, int *fd)
+static int open_ours(const struct alb_journal *journal, int *fd)
 {
-    *fd = openat(journal->folder_fd, alb_file_name(journal->path), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat status;
+    int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    *fd = alb_descriptor_aside(openat(journal->folder_fd, alb_file_name(journal->path), flags));
     if (*fd < 0)
         return errno;
-    int error = fstat(*fd, status) == 0 ? check_ours(journal, status) : errno;
+    int error = fstat(*fd, &status) == 0 ? check_ours(journal, &status) : errno;
     if (error)
         close(*fd);
+    return error;
+}
+
+int alb_journal_open(struct alb_journal *journal)
+{
+    int fd;
+    int error = open_ours(journal, &fd);
+    if (error)
+        return error;
+    // As a durable region of its own it would go on without its name, and what it commits be lost.
+    error = alb_file_lock(fd);
+    if (!error)
+        error = alb_file_identify(fd, &journal->file);
+    // Who had it before the lock has written it anew.
+    if (!error && alb_file_check_name(journal->folder_fd, alb_file_name(journal->path), &journal->file) != 0)
+        error = EBUSY;
+    if (error)
+        close(fd);
+    else
+        journal->fd = fd;
     return error;
 }
 
 int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_t *image_bytes)
 {
     struct stat status;
-    int fd;
-    int error = open_ours(journal, O_RDONLY, &status, &fd);
-    if (error)
-        return error;
+    if (fstat(journal->fd, &status) != 0)
+        return errno;
     *image_bytes = (uint64_t)status.st_size;
     *image = malloc(*image_bytes + 1);
-    error = *image ? alb_file_read(fd, *image, *image_bytes, 0) : ENOMEM;
+    int error = *image ? alb_file_read(journal->fd, *image, *image_bytes, 0) : ENOMEM;
     if (error)
         free(*image);
-    close(fd);
     return error;
 }
 
 int alb_journal_read_header(const struct alb_journal *journal, struct alb_journal_header *header)
 {
     uint8_t image[ALB_JOURNAL_HEADER_BYTES];
-    struct stat status;
-    int fd;
-    int error = open_ours(journal, O_RDONLY, &status, &fd);
-    if (error)
-        return error;
-    if ((uint64_t)status.st_size < sizeof(image))
-        error = EBADMSG;
-    if (!error)
-        error = alb_file_read(fd, image, sizeof(image), 0);
-    close(fd);
+    int error = alb_file_read(journal->fd, image, sizeof(image), 0);
     return error ? error : alb_journal_header_decode(image, header) ? EBADMSG : 0;
 }
 
 int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t sequence)
 {
-    struct stat status;
-    int fd;
-    int error = open_ours(journal, O_RDWR, &status, &fd);
-    if (error)
-        return error;
-    journal->fd = alb_descriptor_aside(fd);
-    // As a durable region of its own it would go on without its name, and what it commits be lost.
-    error = journal->fd < 0 ? errno : alb_file_lock(journal->fd);
-    if (!error)
-        error = alb_file_identify(journal->fd, &journal->file);
-    if (error)
-        return error;
     if (ftruncate(journal->fd, (off_t)end) != 0 || fsync(journal->fd) != 0)
         return errno;
     journal->end = journal->reserved = journal->synced_end = end;

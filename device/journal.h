@@ -38,11 +38,14 @@ struct alb_journal {
 int alb_journal_init(struct alb_journal *journal, const char *region_path);
 void alb_journal_fini(struct alb_journal *journal);
 
-// Reads the file into memory (*image is to be freed); ENOENT: there is none. Those of open(2), read(2); ENOMEM.
+// Opens and locks the file that is there. ENOENT: there is none; EBUSY: it is another one's, who has it open; EPERM:
+// another user's; those of open(2).
+int alb_journal_open(struct alb_journal *journal);
+// Reads the file into memory (*image is to be freed). Those of read(2); ENOMEM.
 int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_t *image_bytes);
-// Its header alone; EBADMSG: it is none.
+// Its header alone. EBADMSG: it is none; EIO: it is too short.
 int alb_journal_read_header(const struct alb_journal *journal, struct alb_journal_header *header);
-// Goes on with the file that was read, behind end bytes and that record: what follows is cut off.
+// Goes on with the file, behind end bytes and that record: what follows is cut off.
 int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t sequence);
 
 // Appends a record. request gives parts and their bytes of a PREPARE; record->digest and the like are the caller's,

@@ -150,14 +150,25 @@ static int open_file(struct alb_store *store, const struct alb_store_init *init)
         error = init->only_name ? check_only_name(store) : 0;
     if (!error)
         error = size_file(store, init->length);
-    if (!error)
-        error = alb_store_check_size(store);
-    if (!error)
-        error = make_room(store);
+    if (error && error != EINVAL)
+        complain(store->path, error);
+    return error;
+}
+
+static int lengthen(struct alb_store *store)
+{
+    int error = make_room(store);
     if (!error)
         error = map_file(store);
-    if (error && error != EBADMSG && error != EINVAL)
+    if (error)
         complain(store->path, error);
+    return error;
+}
+
+static int complain_of_journal(const struct alb_store *store, int error)
+{
+    if (error && error != EBADMSG)
+        complain(store->journal.path, error);
     return error;
 }
 
@@ -174,17 +185,17 @@ static void give_back(const struct alb_store *store)
 // While SIGXFSZ is held back.
 static int open_files(struct alb_store *store, const struct alb_store_init *init)
 {
-    bool is_open = false;
     int error = alb_ledger_init(&store->ledger);
     if (!error && (size_t)snprintf(store->path, sizeof(store->path), "%s", init->path) >= sizeof(store->path))
         error = ENAMETOOLONG;
     if (!error)
         error = open_file(store, init);
-    is_open = !error;
     if (!error)
-        error = alb_store_recover(store, init->page_cache);
-    if (error && is_open && error != EBADMSG)
-        complain(store->journal.path, error);
+        error = complain_of_journal(store, alb_store_open_journal(store));
+    if (!error)
+        error = lengthen(store);
+    if (!error)
+        error = complain_of_journal(store, alb_store_recover(store, init->page_cache));
     if (error && !store->journal.is_broken) // else there is a journal of the file as it is now
         give_back(store);
     return error;

@@ -179,9 +179,12 @@ static uint64_t draw_keeper(void)
     return keeper;
 }
 
-int alb_store_check_size(struct alb_store *store)
+int alb_store_open_journal(struct alb_store *store)
 {
     struct alb_journal_scan scan = {0};
+    int error = alb_journal_open(&store->journal);
+    if (error)
+        return error == ENOENT ? 0 : error;
     if (alb_journal_read_header(&store->journal, &scan.header) != 0) // is found again when all of it is read
         return 0;
     if (scan.header.region_bytes <= store->found_bytes)
@@ -194,15 +197,17 @@ int alb_store_recover(struct alb_store *store, bool page_cache)
 {
     uint8_t boot[ALB_JOURNAL_BOOT_BYTES], *image;
     uint64_t image_bytes;
+    int error = 0;
     read_boot(boot);
-    int error = alb_journal_read(&store->journal, &image, &image_bytes);
-    bool is_new = error == ENOENT;
-    if (!is_new && !error) {
-        error = recover_from(store, image, image_bytes, boot);
-        free(image);
-    } else if (is_new) {
+    if (store->journal.fd < 0) {
         store->journal.header.keeper = draw_keeper();
         error = store->journal.header.keeper ? 0 : EIO;
+    } else {
+        error = alb_journal_read(&store->journal, &image, &image_bytes);
+        if (!error) {
+            error = recover_from(store, image, image_bytes, boot);
+            free(image);
+        }
     }
     if (error)
         return error;

@@ -65,46 +65,54 @@ static uint32_t count_records(void)
     return count;
 }
 
-static int read_again(void)
+static int open_again(void)
 {
-    uint8_t *image = NULL;
-    uint64_t image_bytes;
-    int error = alb_journal_read(&journal, &image, &image_bytes);
-    if (!error)
-        free(image);
-    return error;
+    if (journal.fd >= 0)
+        close(journal.fd);
+    journal.fd = -1;
+    return alb_journal_open(&journal);
 }
 
 // A pipe in its place is not waited for, a link not followed.
-static void alb_journal_read__a_file_and_nothing_else(void **state)
+static void alb_journal_open__a_file_and_nothing_else(void **state)
 {
-    assert_int_equal(read_again(), 0);
+    assert_int_equal(open_again(), 0);
     unlink(journal.path);
     assert_int_equal(mkfifo(journal.path, 0600), 0);
-    assert_int_equal(read_again(), EINVAL);
-    assert_int_equal(alb_journal_resume(&journal, 0, 0), EINVAL);
+    assert_int_equal(open_again(), EINVAL);
     unlink(journal.path);
     assert_int_equal(symlink("/etc/passwd", journal.path), 0);
-    assert_int_equal(read_again(), ELOOP);
+    assert_int_equal(open_again(), ELOOP);
 }
 
 // Another user may write it, but for the one whose region it is, or root.
-static void alb_journal_read__nobody_elses(void **state)
+static void alb_journal_open__nobody_elses(void **state)
 {
     if (geteuid() != 0)
         skip();
     assert_int_equal(chown(journal.path, 1234, 0), 0);
     assert_int_equal(seteuid(4321), 0);
-    int error = read_again();
+    int error = open_again();
     assert_int_equal(seteuid(0), 0);
     assert_true(error == EPERM || error == EACCES);
-    assert_int_equal(read_again(), EPERM);
+    assert_int_equal(open_again(), EPERM);
     journal.region_fd = open(region, O_RDWR | O_CREAT, 0600);
-    assert_int_equal(read_again(), EPERM);
+    assert_int_equal(open_again(), EPERM);
     assert_int_equal(fchown(journal.region_fd, 1234, 0), 0);
-    assert_int_equal(read_again(), 0);
+    assert_int_equal(open_again(), 0);
     close(journal.region_fd);
     unlink(region);
+}
+
+// Nothing of what another one is writing is read.
+static void alb_journal_open__one_at_a_time(void **state)
+{
+    struct alb_journal second;
+    assert_int_equal(alb_journal_init(&second, region), 0);
+    assert_int_equal(alb_journal_open(&second), EBUSY);
+    assert_int_equal(second.fd, -1);
+    assert_int_equal(open_again(), 0);
+    alb_journal_fini(&second);
 }
 
 static void alb_journal_append__a_failed_write_leaves_nothing(void **state)
@@ -158,8 +166,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(alb_journal_read__a_file_and_nothing_else),
-        TEST(alb_journal_read__nobody_elses),
+        TEST(alb_journal_open__a_file_and_nothing_else),
+        TEST(alb_journal_open__nobody_elses),
+        TEST(alb_journal_open__one_at_a_time),
         TEST(alb_journal_append__a_failed_write_leaves_nothing),
         TEST(alb_journal_sync__uncertain_until_written_anew),
         TEST(alb_journal_checkpoint__the_old_file_stays_on_an_error),
