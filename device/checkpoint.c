@@ -160,17 +160,35 @@ static void give_mode(const struct alb_journal *journal, int fd)
     fchmod(fd, mode);
 }
 
+// What an end of a process left there is removed. What somebody has locked, as a durable region of its own, stays:
+// EBUSY.
+static int clear_place(const struct alb_journal *journal)
+{
+    const char *name = alb_file_name(journal->new_path);
+    int fd = openat(journal->folder_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    fd = alb_descriptor_aside(fd);
+    int error = fd >= 0 && alb_file_lock(fd) == EBUSY ? EBUSY : 0;
+    if (!error && unlinkat(journal->folder_fd, name, 0) != 0 && errno != ENOENT)
+        error = errno;
+    if (fd >= 0)
+        close(fd);
+    return error;
+}
+
 // A file that nobody else has, whoever has opened what an end of a process left there. It is locked as a region's file
 // is: what comes to it by the network would be believed the next time it is read.
 static int make_file(const struct alb_journal *journal, int *out)
 {
     const char *name = alb_file_name(journal->new_path);
     *out = -1;
-    if (unlinkat(journal->folder_fd, name, 0) != 0 && errno != ENOENT)
-        return errno;
+    int error = clear_place(journal);
+    if (error)
+        return error;
     int fd = openat(journal->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     fd = alb_descriptor_aside(fd);
-    int error = fd < 0 ? errno : alb_file_lock(fd);
+    error = fd < 0 ? errno : alb_file_lock(fd);
     if (!error)
         give_mode(journal, fd);
     if (error && fd >= 0)

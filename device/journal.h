@@ -64,5 +64,5 @@ int alb_journal_sync(struct alb_journal *journal);
 int alb_journal_check_names(const struct alb_journal *journal);
 // Replaces the file by one that has what the ledger has; everything in it is then safe. Bytes of transactions that are
 // placed must be safe in the region's file before. The old file stays on an error. ESTALE: its names are others';
-// nothing is done to those.
+// nothing is done to those. EBUSY: somebody has the file that is in the new one's place open.
 int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger);

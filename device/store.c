@@ -165,10 +165,21 @@ static int lengthen(struct alb_store *store)
     return error;
 }
 
-static int complain_of_journal(const struct alb_store *store, int error)
+static int open_journal(struct alb_store *store)
 {
+    int error = alb_store_open_journal(store);
     if (error && error != EBADMSG)
         complain(store->journal.path, error);
+    return error;
+}
+
+static int recover(struct alb_store *store, bool page_cache)
+{
+    int error = alb_store_recover(store, page_cache);
+    const struct alb_journal *journal = &store->journal;
+    // The journal itself is ours: it is the new one's place that somebody has.
+    if (error && error != EBADMSG)
+        complain(error == EBUSY ? journal->new_path : journal->path, error);
     return error;
 }
 
@@ -191,11 +202,11 @@ static int open_files(struct alb_store *store, const struct alb_store_init *init
     if (!error)
         error = open_file(store, init);
     if (!error)
-        error = complain_of_journal(store, alb_store_open_journal(store));
+        error = open_journal(store);
     if (!error)
         error = lengthen(store);
     if (!error)
-        error = complain_of_journal(store, alb_store_recover(store, init->page_cache));
+        error = recover(store, init->page_cache);
     if (error && !store->journal.is_broken) // else there is a journal of the file as it is now
         give_back(store);
     return error;

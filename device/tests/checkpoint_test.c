@@ -201,6 +201,20 @@ static void alb_journal_checkpoint__goes_on_when_they_are_put_back(void **state)
     expect_replaced();
 }
 
+// It may be a durable region of its own, or what another process has in the making.
+static void alb_journal_checkpoint__leaves_what_somebody_has_locked(void **state)
+{
+    int fd = open(journal.new_path, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(alb_file_lock(fd), 0);
+    ino_t locked = inode_of(journal.new_path), before = own_inode();
+    assert_int_equal(alb_journal_checkpoint(&journal, &ledger), EBUSY);
+    assert_int_equal(inode_of(journal.new_path), locked);
+    assert_int_equal(own_inode(), before);
+    close(fd); // what an end of a process has left there is removed
+    expect_replaced();
+    assert_int_equal(inode_of(journal.new_path), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -213,6 +227,7 @@ int main(void)
         TEST(alb_journal_checkpoint__none_where_the_region_is_not),
         TEST(alb_journal_checkpoint__none_where_the_region_is_not_since_the_look),
         TEST(alb_journal_checkpoint__goes_on_when_they_are_put_back),
+        TEST(alb_journal_checkpoint__leaves_what_somebody_has_locked),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
 }

@@ -246,6 +246,25 @@ static void alb_store_open__not_if_its_journal_is_a_region(void **state)
     shelf_crash(&shelf);
 }
 
+// Nor if the new journal would be made where there is one.
+static void alb_store_open__not_if_its_new_journal_is_a_region(void **state)
+{
+    struct alb_store region;
+    char place[160], its_own[176], line[256], expected[256];
+    snprintf(place, sizeof(place), "%s.new", journal_path());
+    snprintf(its_own, sizeof(its_own), "%s.journal", place);
+    const struct alb_store_init init = {.path = place, .length = SHELF_REGION};
+    const struct alb_store_init by_name = {.path = shelf.path, .length = SHELF_REGION};
+    assert_int_equal(alb_store_open(&region, &init), 0);
+    assert_int_equal(open_and_listen(&by_name, line), EBUSY);
+    snprintf(expected, sizeof(expected), "albedo: error: %s: is open already ", place);
+    assert_memory_equal(line, expected, strlen(expected));
+    assert_int_equal(access(place, F_OK), 0);
+    assert_int_not_equal(access(shelf.path, F_OK), 0);
+    alb_store_close(&region, false);
+    assert_int_equal(unlink(its_own), 0);
+}
+
 // The folder may have been given as one of our descriptors, whose number tells people nothing.
 static void alb_store_open__error_names_the_folder(void **state)
 {
@@ -375,6 +394,7 @@ int main(void)
         TEST(alb_store_open__the_journal_is_for_those_that_the_file_is_for),
         TEST(alb_store_open__not_the_journal_of_another),
         TEST(alb_store_open__not_if_its_journal_is_a_region),
+        TEST(alb_store_open__not_if_its_new_journal_is_a_region),
         TEST(alb_store_open__error_names_the_folder),
         TEST(alb_store_open__error_names_the_journal),
         TEST(alb_store_open__lengths),
