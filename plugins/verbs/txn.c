@@ -284,13 +284,14 @@ static const struct albdv_qp_ex operations = {
     .wr_resend = wr_resend,
 };
 
-// In the engine: the first call says how many.
+// In the engine: the first call says how many, which may be that of albedo run's option.
 static int enable(struct alb_door_qp *qp, uint32_t in_flight_max)
 {
     struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
     bool is_rc = qp->ex.qp_base.qp_type == IBV_QPT_RC;
+    uint32_t most = is_rc ? context->limits->txn_out_max : ALB_PARTIAL_MESSAGES_MAX;
     if (qp->has_numbers)
-        return 0;
+        return in_flight_max > most ? EINVAL : 0;
     int error = alb_door_lock(context);
     if (error)
         return error;

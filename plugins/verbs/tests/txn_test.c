@@ -446,6 +446,22 @@ static void completions__mean_more(void **state)
     assert_int_equal(ibv_destroy_qp(b), 0);
 }
 
+// Its numbers are the option's, whatever it asks for: but nonsense is nonsense.
+static void extend__range_of_what_has_numbers_already(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_RC);
+    struct albdv_qp_attr attr = {.in_flight_max = 16385};
+    assert_null(albdv_extend_qp(qp, &attr));
+    assert_int_equal(errno, EINVAL);
+    attr.in_flight_max = 0;
+    assert_null(albdv_extend_qp(qp, &attr));
+    assert_int_equal(errno, EINVAL);
+    attr.in_flight_max = 16384;
+    assert_non_null(albdv_extend_qp(qp, &attr));
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 // ---- memory that goes wrong (copy=100%) -----------------------------------------------------------------------------
 
 static void write_to(struct ends *e, uint64_t wr_id, const struct ibv_mr *mr)
@@ -510,7 +526,8 @@ int main(void)
         FIXTURE_TEST(message__visible_and_with_stages),
         FIXTURE_TEST(number__is_read_from_an_extended_queue),
     };
-    const struct CMUnitTest raised_tests[] = {FIXTURE_TEST(completions__mean_more)};
+    const struct CMUnitTest raised_tests[] = {FIXTURE_TEST(completions__mean_more),
+                                              FIXTURE_TEST(extend__range_of_what_has_numbers_already)};
     const struct CMUnitTest corrupted_tests[] = {FIXTURE_TEST(txn__poisons_what_stays_wrong)};
     setenv("ALBEDO_DEVICES", "albedo0", 1);
     int failed = cmocka_run_group_tests_name("txn albedo0", albedo_tests, NULL, NULL);
