@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Replacing a journal by one that has only what still matters. The new file is complete and safe before it takes the
-// old one's name, so that a crash leaves one of the two. Where that name, or the region's, has been given to another
-// file meanwhile, it replaces nothing.
+// old one's name, so that a crash leaves one of the two. Where that name has been given to another file meanwhile, it
+// replaces nothing.
 #include "device/descriptor.h"
 #include "device/journal.h"
 #include "device/journal_file.h"
@@ -208,16 +208,16 @@ static bool region_has_its_name(const struct alb_journal *journal)
            alb_file_check_name(journal->folder_fd, journal->region_name, &region) == 0;
 }
 
-// 0: its own; ENOENT: nobody's; ESTALE.
+// 0: its own; ENOENT: nobody's, and it may be made there; ESTALE.
 static int check_name(const struct alb_journal *journal)
 {
     int error = alb_file_check_name(journal->folder_fd, alb_file_name(journal->path), &journal->file);
-    return error == 0 || error == ENOENT ? error : ESTALE;
+    return error == 0 || (error == ENOENT && region_has_its_name(journal)) ? error : ESTALE;
 }
 
-int alb_journal_check_names(const struct alb_journal *journal)
+int alb_journal_check_name(const struct alb_journal *journal)
 {
-    return !region_has_its_name(journal) || check_name(journal) == ESTALE ? ESTALE : 0;
+    return check_name(journal) == ESTALE ? ESTALE : 0;
 }
 
 // Removes the name of the file in the making only while it is that file's.
@@ -269,7 +269,7 @@ static int give_free_name(const struct alb_journal *journal, const struct alb_fi
 
 static int give_name(const struct alb_journal *journal, const struct alb_file_id *file)
 {
-    int error = region_has_its_name(journal) ? check_name(journal) : ESTALE;
+    int error = check_name(journal);
     return error == 0 ? replace(journal) : error == ENOENT ? give_free_name(journal, file) : error;
 }
 
@@ -278,7 +278,7 @@ int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledge
     struct copy copy = {.from = journal, .fd = -1};
     uint64_t *places = calloc(alb_ledger_count(ledger) + 1, sizeof(*places));
     copy.buffer = malloc(COPY_BYTES);
-    int error = alb_journal_check_names(journal);
+    int error = alb_journal_check_name(journal);
     if (!error)
         error = make_file(journal, &copy.fd);
     if (!error)

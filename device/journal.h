@@ -59,10 +59,11 @@ int alb_journal_append(struct alb_journal *journal, struct alb_record *record,
 // back to where it was safe, or is broken. Either way what was appended since the last time has not been written.
 int alb_journal_sync(struct alb_journal *journal);
 
-// The names may have been given to other files since: those of another region that is open, with its transactions. 0:
-// the region has its name, and the journal has its own, or nobody has that. Else ESTALE.
-int alb_journal_check_names(const struct alb_journal *journal);
+// Its name may have been given to another file since: the journal of another region that is open, with its
+// transactions. 0: the name is its own, or nobody's while the region still has its own. Else ESTALE.
+int alb_journal_check_name(const struct alb_journal *journal);
 // Replaces the file by one that has what the ledger has; everything in it is then safe. Bytes of transactions that are
-// placed must be safe in the region's file before. The old file stays on an error. ESTALE: its names are others';
-// nothing is done to those. EBUSY: somebody has the file that is in the new one's place open.
+// placed must be safe in the region's file before. The old file stays on an error. ESTALE: see
+// alb_journal_check_name; nothing is done to what is there. EBUSY: somebody has the file that is in the new one's place
+// open.
 int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger);

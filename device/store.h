@@ -50,7 +50,7 @@ struct alb_store {
     struct alb_journal journal;
     struct alb_ledger ledger;
     bool keeps_journal;        // the file could not be written back: only the journal has the bytes for sure
-    bool is_displaced;         // it was said that the names are others'
+    bool is_displaced;         // it was said that the journal has lost its name
     bool wants_room;           // the next request had none, and the journal is to be written anew before it
     alb_time checkpoint_after; // one has failed, and is not tried again before
     alb_time complain_after;

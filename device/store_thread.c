@@ -103,27 +103,27 @@ int alb_store_submit(struct alb_store *store, const struct alb_journal_request *
     return 0;
 }
 
-// It stays so until somebody puts them back: said once.
-static void complain_of_names(struct alb_store *store)
+// It stays so until somebody puts it back: said once.
+static void complain_of_name(struct alb_store *store)
 {
     char text[ALB_SHOWN_PATH_MAX], journal[ALB_SHOWN_PATH_MAX];
     if (!store->is_displaced)
         alb_log(ALB_LOG_ERROR,
-                "%s: it or %s has been moved, removed or replaced: the journal goes on where it is, and grows, until "
-                "both have their names again, or the region ends; what has those names now is left alone",
-                alb_shown_path(store->path, text), alb_shown_path(store->journal.path, journal));
+                "%s: has been moved, removed or replaced, as may be %s: the journal goes on where it is, and grows, "
+                "until both have their names again, or the region ends; what has those names now is left alone",
+                alb_shown_path(store->journal.path, journal), alb_shown_path(store->path, text));
     store->is_displaced = true;
 }
 
 static int checkpoint(struct alb_store *store)
 {
-    int error = alb_journal_check_names(&store->journal);
+    int error = alb_journal_check_name(&store->journal);
     if (!error)
         error = alb_store_write_back(store);
     if (!error)
         error = alb_journal_checkpoint(&store->journal, &store->ledger);
     if (error == ESTALE)
-        complain_of_names(store);
+        complain_of_name(store);
     else if (!error)
         store->is_displaced = false;
     return error;
@@ -134,8 +134,11 @@ static void look_after_journal(struct alb_store *store)
     const struct alb_journal *journal = &store->journal;
     char text[ALB_SHOWN_PATH_MAX];
     uint32_t forgotten = 0;
-    // What is forgotten has to go from the journal, too. Else what there is no room for is refused.
-    if (alb_ledger_count(&store->ledger) + BATCH_MAX > ALB_LEDGER_MAX && alb_journal_check_names(journal) == 0)
+    // What is forgotten has to go from the journal, too. Where that cannot be, what there is no room for is refused.
+    bool is_full = alb_ledger_count(&store->ledger) + BATCH_MAX > ALB_LEDGER_MAX;
+    if (is_full && alb_journal_check_name(journal) != 0)
+        complain_of_name(store);
+    else if (is_full)
         forgotten = alb_ledger_forget(&store->ledger);
     if (forgotten > 0)
         alb_log(ALB_LOG_WARNING, "%s: forgets the outcome of %u transactions whose initiators never came back",

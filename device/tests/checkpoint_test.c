@@ -139,7 +139,7 @@ static void alb_journal_checkpoint__anothers_journal_is_left_alone(void **state)
 {
     make(other);
     give_it_another();
-    assert_int_equal(alb_journal_check_names(&journal), ESTALE);
+    assert_int_equal(alb_journal_check_name(&journal), ESTALE);
     expect_nothing_replaced();
     assert_int_equal(inode_of(journal.path), inode_of(other));
 }
@@ -157,7 +157,7 @@ static void alb_journal_checkpoint__not_even_if_it_comes_after_the_look(void **s
 static void alb_journal_checkpoint__one_that_was_removed_is_there_again(void **state)
 {
     assert_int_equal(unlink(journal.path), 0);
-    assert_int_equal(alb_journal_check_names(&journal), 0);
+    assert_int_equal(alb_journal_check_name(&journal), 0);
     expect_replaced();
     assert_int_equal(unlink(journal.path), 0);
     has_no_flags = true;
@@ -171,6 +171,15 @@ static void alb_journal_checkpoint__not_if_another_has_come_there_after_the_look
     before_rename = give_the_free_name_to_another;
     expect_nothing_replaced();
     assert_int_equal(inode_of(journal.path), inode_of(other));
+}
+
+// Nobody else can have it meanwhile.
+static void alb_journal_checkpoint__its_own_is_replaced_wherever_the_region_is(void **state)
+{
+    move_region_away();
+    expect_replaced();
+    make(region);
+    expect_replaced();
 }
 
 // A new region by that name would find the transactions of the old one.
@@ -224,6 +233,7 @@ int main(void)
         TEST(alb_journal_checkpoint__not_even_if_it_comes_after_the_look),
         TEST(alb_journal_checkpoint__one_that_was_removed_is_there_again),
         TEST(alb_journal_checkpoint__not_if_another_has_come_there_after_the_look),
+        TEST(alb_journal_checkpoint__its_own_is_replaced_wherever_the_region_is),
         TEST(alb_journal_checkpoint__none_where_the_region_is_not),
         TEST(alb_journal_checkpoint__none_where_the_region_is_not_since_the_look),
         TEST(alb_journal_checkpoint__goes_on_when_they_are_put_back),

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "device/clock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -126,6 +127,34 @@ static void store_thread__a_name_that_another_region_has_got(void **state)
     shelf_remove(&new);
 }
 
+// What is forgotten would stay in a journal that cannot be written anew, and be too much when it is read.
+static void store_thread__forgets_nothing_where_the_name_is_anothers(void **state)
+{
+    static struct shelf shelf;
+    static struct shelf_txn txn, after;
+    struct alb_ledger_entry *entry;
+    char path[128], kept[128];
+    alb_log_set_level(ALB_LOG_ERROR);
+    shelf_make(&shelf, "/dev/shm");
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    for (uint64_t i = 1; i <= ALB_LEDGER_MAX; i++) {
+        assert_int_equal(alb_ledger_add(&shelf.store.ledger, &(struct alb_txn_id){1, i}, &entry), 0);
+        alb_ledger_commit(&shelf.store.ledger, entry);
+        entry->is_placed = true;
+    }
+    snprintf(path, sizeof(path), "%s.journal", shelf.path);
+    snprintf(kept, sizeof(kept), "%s/kept", shelf.folder);
+    assert_int_equal(rename(path, kept), 0);
+    shelf_save(path, (const uint8_t *)"another", 7);
+    shelf_fill(&txn, 1, ALB_LEDGER_MAX + 1, 0, 100, 'a');
+    assert_int_equal(shelf_ask(&shelf, &txn, ALB_JOURNAL_PREPARE, 1), ENOSPC);
+    assert_int_equal(rename(kept, path), 0);
+    shelf_fill(&after, 1, ALB_LEDGER_MAX + 2, 0, 100, 'b');
+    assert_int_equal(shelf_ask(&shelf, &after, ALB_JOURNAL_PREPARE, 1), 0);
+    shelf_crash(&shelf);
+    shelf_remove(&shelf);
+}
+
 // Both are gone, and a journal must not come back for whoever makes the file again.
 static void store_close__leaves_no_journal_of_a_file_that_was_removed(void **state)
 {
@@ -148,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_thread__tries_a_broken_journal_again_by_the_monotonic_clock),
         cmocka_unit_test(store_thread__a_name_that_another_region_has_got),
+        cmocka_unit_test(store_thread__forgets_nothing_where_the_name_is_anothers),
         cmocka_unit_test(store_close__leaves_no_journal_of_a_file_that_was_removed),
     };
     return cmocka_run_group_tests_name("store_thread", tests, NULL, NULL);
