@@ -100,6 +100,14 @@ static uint32_t count_sections(const struct alb_scenario *scenario, uint32_t hos
     return count;
 }
 
+static bool has_same_sections(const struct alb_scenario *scenario, uint32_t host, uint32_t other)
+{
+    for (uint32_t i = 0; i < scenario->document.count; i++)
+        if (is_of_host(&scenario->document.entries[i], host) != is_of_host(&scenario->document.entries[i], other))
+            return false;
+    return true;
+}
+
 // As if one section said all that those of the host say, each key where it is said last.
 static bool sections_agree(const struct alb_scenario *scenario, uint32_t host, const struct alb_engine_config *engine,
                            struct alb_complaint *complaint)
@@ -123,16 +131,14 @@ static bool sections_agree(const struct alb_scenario *scenario, uint32_t host, c
 bool alb_scenario_host_lists_agree(const struct alb_scenario *scenario, uint32_t host_count,
                                    struct alb_complaint *complaint)
 {
-    struct alb_engine_config before = scenario->engine;
     for (uint32_t host = 0; host < host_count; host++) {
         struct alb_engine_config engine = scenario->engine;
-        if (count_sections(scenario, host) < 2) // one alone has been looked at
+        bool is_alone = count_sections(scenario, host) < 2; // which has been looked at
+        if (is_alone || (host > 0 && has_same_sections(scenario, host, host - 1)))
             continue;
         alb_scenario_change_host(scenario, host, &engine);
-        bool is_alike = memcmp(&engine, &before, sizeof(engine)) == 0; // as that of a neighbour mostly is
-        if (!is_alike && !sections_agree(scenario, host, &engine, complaint))
+        if (!sections_agree(scenario, host, &engine, complaint))
             return false;
-        before = engine;
     }
     return true;
 }
