@@ -5,11 +5,15 @@
 #include "device/descriptor.h"
 #include "device/journal.h"
 #include "device/journal_file.h"
+#include "device/shown_path.h"
+
+#include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -165,10 +169,11 @@ static void give_mode(const struct alb_journal *journal, int fd)
 static int clear_place(const struct alb_journal *journal)
 {
     const char *name = alb_file_name(journal->new_path);
-    int fd = openat(journal->folder_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = alb_descriptor_aside(openat(journal->folder_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (fd < 0 && errno == ENOENT)
         return 0;
-    fd = alb_descriptor_aside(fd);
+    if (fd < 0 && errno != ELOOP && errno != ENXIO && errno != EISDIR) // a link, a pipe or the like: not a region's
+        return errno;
     int error = fd >= 0 && alb_file_lock(fd) == EBUSY ? EBUSY : 0;
     if (!error && unlinkat(journal->folder_fd, name, 0) != 0 && errno != ENOENT)
         error = errno;
@@ -208,16 +213,24 @@ static bool region_has_its_name(const struct alb_journal *journal)
            alb_file_check_name(journal->folder_fd, journal->region_name, &region) == 0;
 }
 
-// 0: its own; ENOENT: nobody's, and it may be made there; ESTALE.
+// It has not just been moved, and is somebody's by another name.
+static bool is_removed(const struct alb_journal *journal)
+{
+    struct stat status;
+    return journal->fd < 0 || (fstat(journal->fd, &status) == 0 && status.st_nlink == 0);
+}
+
+// 0: its own; ENOENT: nobody's, and it may be made there; ESTALE; those of fstatat(2).
 static int check_name(const struct alb_journal *journal)
 {
     int error = alb_file_check_name(journal->folder_fd, alb_file_name(journal->path), &journal->file);
-    return error == 0 || (error == ENOENT && region_has_its_name(journal)) ? error : ESTALE;
+    return error != ENOENT || (is_removed(journal) && region_has_its_name(journal)) ? error : ESTALE;
 }
 
 int alb_journal_check_name(const struct alb_journal *journal)
 {
-    return check_name(journal) == ESTALE ? ESTALE : 0;
+    int error = check_name(journal);
+    return error == ENOENT ? 0 : error;
 }
 
 // Removes the name of the file in the making only while it is that file's.
@@ -227,15 +240,17 @@ static void remove_named(const struct alb_journal *journal, const char *path, co
         unlinkat(journal->folder_fd, alb_file_name(path), 0);
 }
 
-// Where the file system does not know the flag, what was looked at just before has to do.
-static int rename_new(const struct alb_journal *journal, unsigned flag)
+// Where the file system does not know the flag, what was looked at just before has to do, and *is_known is false.
+static int rename_new(const struct alb_journal *journal, unsigned flag, bool *is_known)
 {
     const char *from = alb_file_name(journal->new_path), *to = alb_file_name(journal->path);
     int folder = journal->folder_fd;
+    *is_known = true;
     if (renameat2(folder, from, folder, to, flag) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return errno;
+    *is_known = false;
     return renameat(folder, from, folder, to) == 0 ? 0 : errno;
 }
 
@@ -243,12 +258,16 @@ static int rename_new(const struct alb_journal *journal, unsigned flag)
 static int replace(const struct alb_journal *journal)
 {
     const char *name = alb_file_name(journal->path), *new_name = alb_file_name(journal->new_path);
-    int error = rename_new(journal, RENAME_EXCHANGE);
-    if (error)
+    bool is_exchanged;
+    int error = rename_new(journal, RENAME_EXCHANGE, &is_exchanged);
+    if (error || !is_exchanged)
         return error == ENOENT ? ESTALE : error;
-    error = alb_file_check_name(journal->folder_fd, new_name, &journal->file);
-    if (error == ESTALE) {
-        renameat2(journal->folder_fd, name, journal->folder_fd, new_name, RENAME_EXCHANGE);
+    if (alb_file_check_name(journal->folder_fd, new_name, &journal->file) == ESTALE) {
+        error = renameat2(journal->folder_fd, name, journal->folder_fd, new_name, RENAME_EXCHANGE) == 0 ? 0 : errno;
+        char text[ALB_SHOWN_PATH_MAX], place[ALB_SHOWN_PATH_MAX];
+        if (error)
+            alb_log(ALB_LOG_ERROR, "%s: another file came there, is called %s now, and cannot be put back: %s",
+                    alb_shown_path(journal->path, text), alb_shown_path(journal->new_path, place), strerror(error));
         return ESTALE;
     }
     remove_named(journal, journal->new_path, &journal->file);
@@ -258,7 +277,8 @@ static int replace(const struct alb_journal *journal)
 // The region's name may have been taken away, too, since the look: nobody else's may find a journal there.
 static int give_free_name(const struct alb_journal *journal, const struct alb_file_id *file)
 {
-    int error = rename_new(journal, RENAME_NOREPLACE);
+    bool is_known;
+    int error = rename_new(journal, RENAME_NOREPLACE, &is_known);
     if (error)
         return error == EEXIST ? ESTALE : error;
     if (region_has_its_name(journal))

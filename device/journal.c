@@ -40,9 +40,9 @@ int alb_journal_init(struct alb_journal *journal, const char *region_path)
     if ((size_t)snprintf(journal->path, room, "%s.journal", region_path) >= room ||
         (size_t)snprintf(journal->new_path, room, "%s.journal.new", region_path) >= room)
         return ENAMETOOLONG;
-    const char *name = alb_file_name(region_path);
-    if ((size_t)snprintf(journal->region_name, sizeof(journal->region_name), "%s", name) > NAME_MAX)
+    if (strlen(alb_file_name(journal->new_path)) > NAME_MAX) // the longest of the three
         return ENAMETOOLONG;
+    strcpy(journal->region_name, alb_file_name(region_path));
     journal->folder_fd = open_folder(region_path);
     return journal->folder_fd < 0 ? errno : 0;
 }

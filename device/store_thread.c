@@ -109,8 +109,9 @@ static void complain_of_name(struct alb_store *store)
     char text[ALB_SHOWN_PATH_MAX], journal[ALB_SHOWN_PATH_MAX];
     if (!store->is_displaced)
         alb_log(ALB_LOG_ERROR,
-                "%s: has been moved, removed or replaced, as may be %s: the journal goes on where it is, and grows, "
-                "until both have their names again, or the region ends; what has those names now is left alone",
+                "%s: has been moved, removed or replaced, as may be %s: the journal goes on where it is, grows, and "
+                "refuses transactions once it is full, until it has its name again, or the region ends; what has those "
+                "names now is left alone",
                 alb_shown_path(store->journal.path, journal), alb_shown_path(store->path, text));
     store->is_displaced = true;
 }
@@ -136,7 +137,7 @@ static void look_after_journal(struct alb_store *store)
     uint32_t forgotten = 0;
     // What is forgotten has to go from the journal, too. Where that cannot be, what there is no room for is refused.
     bool is_full = alb_ledger_count(&store->ledger) + BATCH_MAX > ALB_LEDGER_MAX;
-    if (is_full && alb_journal_check_name(journal) != 0)
+    if (is_full && alb_journal_check_name(journal) == ESTALE)
         complain_of_name(store);
     else if (is_full)
         forgotten = alb_ledger_forget(&store->ledger);
@@ -153,8 +154,8 @@ static void look_after_journal(struct alb_store *store)
     int error = checkpoint(store);
     store->checkpoint_after = error ? alb_clock_now() + REPAIR_SECONDS * ALB_NS_PER_S : 0;
     if (error && error != ESTALE)
-        alb_log(ALB_LOG_WARNING, "%s: cannot be written anew: %s", alb_shown_path(journal->path, text),
-                strerror(error));
+        alb_log(ALB_LOG_WARNING, "%s: cannot be written anew: %s",
+                alb_shown_path(error == EBUSY ? journal->new_path : journal->path, text), strerror(error));
     store->journal.is_broken |= error && forgotten;
 }
 

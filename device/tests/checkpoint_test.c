@@ -164,10 +164,21 @@ static void alb_journal_checkpoint__one_that_was_removed_is_there_again(void **s
     expect_replaced();
 }
 
+// It may be on its way to where the region follows.
+static void alb_journal_checkpoint__one_that_was_moved_is_not(void **state)
+{
+    move_journal_away();
+    assert_int_equal(alb_journal_check_name(&journal), ESTALE);
+    expect_nothing_replaced();
+    assert_int_equal(inode_of(journal.path), 0);
+    assert_int_equal(rename(moved, journal.path), 0);
+    expect_replaced();
+}
+
 static void alb_journal_checkpoint__not_if_another_has_come_there_after_the_look(void **state)
 {
     make(other);
-    move_journal_away();
+    assert_int_equal(unlink(journal.path), 0);
     before_rename = give_the_free_name_to_another;
     expect_nothing_replaced();
     assert_int_equal(inode_of(journal.path), inode_of(other));
@@ -196,8 +207,10 @@ static void alb_journal_checkpoint__none_where_the_region_is_not_since_the_look(
     expect_nothing_replaced();
     assert_int_equal(inode_of(journal.path), 0);
     assert_int_equal(rename(other, region), 0);
+    assert_int_equal(unlink(moved), 0);
     before_rename = move_region_away;
     expect_nothing_replaced();
+    assert_null(before_rename);
     assert_int_equal(inode_of(journal.path), 0);
 }
 
@@ -224,14 +237,29 @@ static void alb_journal_checkpoint__leaves_what_somebody_has_locked(void **state
     assert_int_equal(inode_of(journal.new_path), 0);
 }
 
+// Said before anything is made: the third name is the longest.
+static void alb_journal_init__a_name_that_leaves_no_room_for_the_others(void **state)
+{
+    struct alb_journal second;
+    char path[400];
+    for (int length = 243; length <= 244; length++) {
+        snprintf(path, sizeof(path), "%s/%0*d", folder, length, 1);
+        assert_int_equal(alb_journal_init(&second, path), length == 243 ? 0 : ENAMETOOLONG);
+        if (length == 243)
+            alb_journal_fini(&second);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(alb_journal_init__a_name_that_leaves_no_room_for_the_others),
         TEST(alb_journal_checkpoint__of_its_own_name),
         TEST(alb_journal_checkpoint__anothers_journal_is_left_alone),
         TEST(alb_journal_checkpoint__not_even_if_it_comes_after_the_look),
         TEST(alb_journal_checkpoint__one_that_was_removed_is_there_again),
+        TEST(alb_journal_checkpoint__one_that_was_moved_is_not),
         TEST(alb_journal_checkpoint__not_if_another_has_come_there_after_the_look),
         TEST(alb_journal_checkpoint__its_own_is_replaced_wherever_the_region_is),
         TEST(alb_journal_checkpoint__none_where_the_region_is_not),
