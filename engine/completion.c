@@ -67,7 +67,9 @@ void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time
     if (alb_unlikely(wqe->txn_number)) { // of an operation with a number
         wc.imm_data = (uint32_t)wqe->txn_number;
         wc.src_qpn = (alb_qpn)(wqe->txn_number >> 32);
-        bool has_not_begun = status != ALB_WC_SUCCESS && !wqe->is_answered && !wqe->vendor_err;
+        bool may_not_have_begun =
+            status == ALB_WC_WR_FLUSH_ERR || (wqe->opcode == ALB_WR_TXN_END && status != ALB_WC_SUCCESS);
+        bool has_not_begun = may_not_have_begun && !wqe->is_answered && !wqe->vendor_err;
         wc.vendor_err = has_not_begun ? ALB_TXN_PEER_GONE : wqe->vendor_err;
     }
     alb_trace_add(qp->engine, ALB_TRACE_complete_send, qp->number, wqe->first_psn, status, wc.wr_id, now);

@@ -156,14 +156,14 @@ static uint32_t judge(struct alb_stream_out *out, const struct alb_csa_report *r
     return lost_bytes;
 }
 
-// Most reports tell of no hole, and then the oldest segment alone tells whether there may be one.
-// The queue pair fails by it, and what was not taken is not lost.
+// The queue pair fails by such a report, and what was not taken is not lost.
 static bool is_refusal(const struct alb_csa_report *report)
 {
     return alb_aeth_class(report->syndrome) == ALB_AETH_NAK &&
            report->syndrome != ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
 }
 
+// Most reports tell of no hole, and then the oldest segment alone tells whether there may be one.
 static bool needs_judging(const struct alb_stream_out *out, const struct alb_csa_report *report,
                           const struct alb_loss_sending *sending, alb_psn newest, alb_time now)
 {

@@ -181,8 +181,8 @@ void alb_reflect_out_on_timer(struct alb_deadline *deadline, alb_time now);
 // reflect_stages.c
 // The verdict says when the target had placed, read and decided: in our clock, and in order.
 void alb_txn_out_note_stages(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now);
-// It has completed or ended: adds each gap between its stages that is known by now to the device's histograms, in
-// powers of two ns, once.
+// It has completed, or ended otherwise than with its queue pair: adds each gap between its stages that is known by now
+// to the device's histograms, in powers of two ns, once.
 void alb_txn_out_count_gaps(struct alb_txn_out *txn);
 
 // ---- the target -----------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ struct alb_txn_in {
     struct alb_txn_part *parts; // for the driver
     struct alb_digest digest;   // proposed
     struct alb_deadline lease;
-    alb_time placed_at, decided_at, visible_at;
+    alb_time placed_at, decided_at, visible_at; // decided: bound; 0: has not been
 };
 
 // Of a transaction that is exposed: what the program's receive will say of it.

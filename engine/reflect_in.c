@@ -52,7 +52,7 @@ void alb_reflect_in_owe_stray(struct alb_reflect_in *in, const struct alb_csa_ve
 
 // ---- ends -----------------------------------------------------------------------------------------------------------
 
-static void count_end(struct alb_txn_in *txn, bool was_bound)
+static void count_end(struct alb_txn_in *txn)
 {
     struct alb_stats *sum = &txn->engine->stats->sum;
     if (txn->is_message)
@@ -62,7 +62,7 @@ static void count_end(struct alb_txn_in *txn, bool was_bound)
     else if (txn->reason == ALB_TXN_LEASE)
         sum->counter[ALB_STAT_txn_expired]++;
     else if (txn->state == ALB_TXN_ABORTED)
-        sum->counter[was_bound ? ALB_STAT_txn_withdrawn : ALB_STAT_txn_refused]++;
+        sum->counter[txn->decided_at ? ALB_STAT_txn_withdrawn : ALB_STAT_txn_refused]++;
 }
 
 void alb_txn_in_drop_notice(struct alb_txn_in *txn)
@@ -74,7 +74,6 @@ void alb_txn_in_drop_notice(struct alb_txn_in *txn)
 
 void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now)
 {
-    bool was_bound = txn->state == ALB_TXN_REFLECTING || (txn->state == ALB_TXN_ABORTING && !txn->wants_abort);
     alb_txn_in_set_state(txn, state, now);
     txn->reason = reason;
     alb_wheel_disarm(&txn->engine->wheel, &txn->lease.timer);
@@ -83,7 +82,7 @@ void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum al
     if (state != ALB_TXN_COMMITTED)
         alb_txn_in_drop_notice(txn);
     alb_txn_in_release(txn);
-    count_end(txn, was_bound);
+    count_end(txn);
     tell(txn, home(txn));
 }
 

@@ -447,9 +447,10 @@ static void stop(struct alb_txn_out *txn, alb_time now)
         return;
     if (txn->reason == ALB_TXN_OK && state != ALB_TXN_COMMITTED)
         txn->reason = state == ALB_TXN_ABORTED ? ALB_TXN_PEER_GONE : ALB_TXN_LOST;
-    if (txn->state != state)
+    if (txn->state != state) { // in doubt it may be stopped again
         alb_txn_out_set_state(txn, state, now);
-    count_end(txn);
+        count_end(txn);
+    }
     if (!txn->is_completed) {
         wqe->vendor_err = (uint8_t)txn->reason;
         wqe->is_answered = state == ALB_TXN_COMMITTED;

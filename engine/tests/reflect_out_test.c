@@ -407,6 +407,7 @@ static void silence__fails_the_queue_pair(void **state)
     assert_int_equal(wc.status, ALB_WC_RETRY_EXC_ERR);
     assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_IN_DOUBT);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_txn_in_doubt), 1);
 }
 
 // The oldest request is a part, which has no completion of its own: its transaction's says why.
