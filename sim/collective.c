@@ -99,7 +99,7 @@ struct arrivals {
     uint32_t count;
 };
 
-// By place; of the piece before, or ALB_TASK_NONE, until this one has its own.
+// Tasks by place: those of the piece before, or ALB_TASK_NONE, until those of this one are added.
 struct tree {
     struct arrivals *up;
     uint32_t *down;              // the task that brings what goes on down
@@ -107,7 +107,7 @@ struct tree {
     uint32_t *got_up, *got_down; // receipts of what comes from it at its parent, from its parent there
 };
 
-static uint32_t *places(uint32_t n)
+static uint32_t *no_tasks(uint32_t n)
 {
     uint32_t *tasks = malloc(n * sizeof(*tasks));
     alb_assert(tasks);
@@ -162,15 +162,16 @@ static void tree_down(struct state *state, uint64_t bytes, struct tree *tree)
 static void tree(struct state *state)
 {
     uint32_t n = state->config->rank_count;
-    struct tree tree = {malloc(n * sizeof(*tree.up)), places(n), places(n), places(n), places(n)};
+    struct tree tree = {malloc(n * sizeof(*tree.up)), no_tasks(n), no_tasks(n), no_tasks(n), no_tasks(n)};
     alb_assert(tree.up);
     for (uint32_t piece = 0; piece < state->config->pieces; piece++) {
         uint64_t bytes = part_of(state->config->bytes, state->config->pieces, piece);
         tree_up(state, bytes, &tree);
         tree_down(state, bytes, &tree);
     }
-    tree.down[0] = tree.up[0].tasks[tree.up[0].count - 1];  // the round's end at the root, but for the other child's
-    memcpy(state->held, tree.down, n * sizeof(*tree.down)); // last piece
+    // The round's end at the root, but for the other child's last piece.
+    tree.down[0] = tree.up[0].tasks[tree.up[0].count - 1];
+    memcpy(state->held, tree.down, n * sizeof(*tree.down));
     free(tree.up);
     free(tree.down);
     free(tree.sent_up);

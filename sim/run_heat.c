@@ -40,13 +40,14 @@ static bool look(struct alb_run *run)
     return all != 0;
 }
 
-// Of what left between the last two looks. Columns in which nothing did come with the next one in which something does:
-// a timer that waits behind the last byte costs no resolution.
+// Of what left between the last two looks. Empty columns are there only where something leaves behind them: a timer
+// that waits behind the last byte costs no resolution.
 static void add_column(struct alb_heat *heat, alb_sim_time now)
 {
-    while (now > heat->interval * heat->columns_max)
+    alb_sim_time within = ALB_MAX(now, (alb_sim_time)1) - 1;
+    while (within / heat->interval >= heat->columns_max)
         halve(heat);
-    uint32_t column = now > 0 ? (uint32_t)((now - 1) / heat->interval) : 0;
+    uint32_t column = (uint32_t)(within / heat->interval);
     for (uint32_t l = 0; l < heat->links; l++)
         column_at(heat, column)[l] += heat->since[l];
     heat->columns = column + 1;

@@ -113,12 +113,15 @@ static void set_host_defaults(struct alb_scenario *scenario)
 }
 
 // The default window fits between bounds that the scenario gives.
-static void fit_window(const struct alb_scenario *scenario, const char *name, struct alb_engine_config *engine)
+static void fit_window(struct alb_engine_config *engine)
 {
-    if (alb_document_find(&scenario->document, "host", name, "window_start"))
-        return;
     engine->window_start_bytes = ALB_MIN(engine->window_start_bytes, engine->window_max_bytes);
     engine->window_start_bytes = ALB_MAX(engine->window_start_bytes, engine->window_min_bytes);
+}
+
+static bool gives_window_start(const struct alb_scenario *scenario, const char *name)
+{
+    return alb_document_find(&scenario->document, "host", name, "window_start") != NULL;
 }
 
 static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *complaint)
@@ -136,7 +139,8 @@ static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *comp
         !alb_scenario_host_agrees(scenario, complaint) ||
         !alb_scenario_policies_agree(scenario, "", &scenario->engine, complaint))
         return false;
-    fit_window(scenario, "", &scenario->engine);
+    if (!gives_window_start(scenario, ""))
+        fit_window(&scenario->engine);
     if (!alb_scenario_engine_agrees(scenario, "", &scenario->engine, complaint))
         return false;
     for (uint32_t i = 0; i < scenario->document.count; i++) { // the others are read when their number is known
@@ -151,7 +155,8 @@ static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *comp
         if (!read_section(scenario, ALB_SECTION_HOST, entry->name, &engine, NULL, complaint) ||
             !alb_scenario_policies_agree(scenario, entry->name, &engine, complaint))
             return false;
-        fit_window(scenario, entry->name, &engine);
+        if (!gives_window_start(scenario, entry->name))
+            fit_window(&engine);
         if (!alb_scenario_engine_agrees(scenario, entry->name, &engine, complaint))
             return false;
     }
@@ -197,13 +202,16 @@ bool alb_scenario_lists(const char *list, uint32_t host)
 void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host, struct alb_engine_config *engine)
 {
     struct alb_complaint complaint = {0};
+    bool has_start = false;
     for (uint32_t i = 0; i < scenario->document.count; i++) {
         const struct alb_document_entry *entry = &scenario->document.entries[i];
         if (is(entry->section, "host") && entry->name[0] && !entry->key[0] && alb_scenario_lists(entry->name, host)) {
             read_section(scenario, ALB_SECTION_HOST, entry->name, engine, NULL, &complaint);
-            fit_window(scenario, entry->name, engine);
+            has_start |= gives_window_start(scenario, entry->name);
         }
     }
+    if (!has_start)
+        fit_window(engine);
 }
 
 // ---- workloads and faults -------------------------------------------------------------------------------------------

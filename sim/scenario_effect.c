@@ -132,7 +132,8 @@ static bool check_host(const struct look *look, const char *name)
     bool has_start = has_window || has_shortest; // to which what fits into it is a short message
     bool has_max = has_start || has_dcqcn || any_has(look->scenario, ALB_POLICY_CONGESTION, "fixed");
     const struct alb_engine_config *engine = &look->scenario->engine;
-    bool is_max = !name[0] && has_max && engine->window_start_bytes == engine->window_max_bytes; // as it is then anyway
+    bool is_max = !name[0] && has_max &&
+                  engine->window_start_bytes == engine->window_max_bytes; // which it would be without the key, too
     static const char of_dcqcn[] = "congestion = dcqcn for it", of_csa[] = "transport = csa for it";
     static const char of_window[] = "congestion = window or aimd, or credit = shortest, for it";
     static const char of_credit[] = "credit = end-to-end or shortest for it";

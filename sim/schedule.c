@@ -158,7 +158,8 @@ static bool has_wildcard(const struct alb_schedule *schedule, const struct alb_w
     return false;
 }
 
-// Whoever it is from, each message is one receipt's of its rank. The task that is too many, or ALB_TASK_NONE.
+// Whoever it is from, each message is one receipt's of its rank. The first task to, or of, a rank for which the numbers
+// differ, of those that are too many; or ALB_TASK_NONE.
 static uint32_t find_surplus(const struct alb_schedule *schedule, const struct alb_work *work)
 {
     int64_t *missing = calloc(schedule->rank_count + 1u, sizeof(*missing)); // receipts, by rank

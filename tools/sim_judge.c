@@ -61,7 +61,8 @@ static bool may_lose_unreliable(const struct alb_run *run)
            run->scenario->switches.spread == ALB_SPREAD_SPRAY;
 }
 
-// RoCEv2 sends so often and no more: where switches drop much, a queue pair may rightly come to its end.
+// RoCEv2 sends so often and no more: where switches drop, a queue pair may rightly come to its end, and what waits for
+// its messages never begins.
 static bool may_exhaust_retries(const struct alb_run *run)
 {
     struct alb_cluster_totals totals;
@@ -76,18 +77,18 @@ void sim_judge_run(const struct alb_run *run, struct sim_judgement *judgement)
     if (run->violation[0]) {
         say(judgement, SIM_BROKEN, "%s", run->violation);
         judgement->promise = run->promise;
-    } else if (failed > 0 && may_exhaust_retries(run)) {
-        say(judgement, SIM_GOOD, "%" PRIu64 " messages failed, which they may", failed);
-    } else if (failed > 0) {
+    } else if (failed > 0 && !may_exhaust_retries(run)) {
         say(judgement, SIM_FAILED, "%" PRIu64 " messages failed", failed);
     } else if (lost > 0 && !may_lose_unreliable(run)) {
         say(judgement, SIM_FAILED, "%" PRIu64 " messages by UC are lost, though no packet is", lost);
-    } else if (run->end != ALB_RUN_DONE) {
+    } else if (run->end != ALB_RUN_DONE && !(run->end == ALB_RUN_STUCK && failed > 0)) {
         say(judgement, run->end == ALB_RUN_STUCK ? SIM_STUCK : SIM_NEVER_ENDED,
             "it does not end: %s, and %" PRIu64 " of %" PRIu32 " tasks are done", ends[run->end], run->tasks_done,
             run->schedule.task_count);
     } else if (run->models && !run->is_at_rest) {
         say(judgement, SIM_NEVER_ENDED, "all is done, but it does not come to rest");
+    } else if (failed > 0) {
+        say(judgement, SIM_GOOD, "%" PRIu64 " messages failed, which they may", failed);
     } else {
         say(judgement, SIM_GOOD, "all is done");
     }

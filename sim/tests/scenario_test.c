@@ -321,6 +321,8 @@ static void alb_scenario_host_lists_agree__what_several_say_of_one_host(void **s
          "f:5: window_min: expected no more than window_max"},
         {"[host]\nwindow_min = 50K\nwindow_start = 60K\n[host 0]\nwindow_max = 100K\n[host 0,1]\nwindow_start = 200K\n",
          "f:10: window_start: expected a size from window_min to window_max"},
+        {"[host 0..1]\nwindow_start = 64K\n[host 0]\nwindow_max = 32K\n",
+         "f:5: window_start: expected a size from window_min to window_max"},
         {"[host 0]\nwindow_max = 100K\n[host 0..3]\nwindow_min = 200K\n[host 0..1]\nwindow_min = 20K\n", NULL},
         {"[host 0,8]\nwindow_max = 100K\n[host 1..3,8]\nwindow_min = 200K\n", NULL}, // there is no host 8
     };
