@@ -114,7 +114,7 @@ help:
 	@echo 'make programs   the same without tests and benchmarks'
 	@echo 'make profiled   make programs, twice: optimised by what messages of perftest make the libraries do (GCC);'
 	@echo '                TRAIN=simulation: by what a simulation does, for a faster simulator'
-	@echo 'make demo       two perftest programs over roce0, clean and with 1 % loss (installs what is missing)'
+	@echo 'make demo       two perftest programs, clean and with 1 % loss, transactions, a scenario (installs what is missing)'
 	@echo 'make check      unit tests, virtual network, walls, short end-to-end table (installs what is missing)'
 	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, UCX, libfabric, MPI,'
 	@echo '                pyverbs, all scenarios, long random searches, the kernel driver in QEMU'
