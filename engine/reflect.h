@@ -37,14 +37,22 @@ struct alb_reflect_source {
     bool (*add)(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
 };
 
-// What an engine has once.
+// Memory that is there from the beginning, of which only the pages in use are ever touched.
+struct alb_reflect_arena {
+    struct alb_buddy buddy;
+    void *memory, *bookkeeping; // NULL: there is none, and nothing can be had
+    size_t bytes;
+};
+
+// What an engine has once. Records stay when what was staged has gone: among it they would leave no large block whole.
 struct alb_reflect_engine {
-    struct alb_buddy staging; // memory of all that the target keeps
-    void *arena, *bookkeeping;
+    struct alb_reflect_arena staging;     // ranges of transactions under way, and lists of their parts
+    struct alb_reflect_arena table;       // records, initiators, vouchers
     uint64_t keeper;                      // our identity as the keeper of volatile transactions
     struct alb_map *records, *initiators; // id -> struct alb_txn_in, struct alb_txn_initiator; NULL: staging is off
     struct alb_map *journals;             // keeper -> regions that have that journal; NULL: none ever had one
     struct alb_list orphans;              // initiators whose queue pair has ended, the oldest first
+    struct alb_list connected;            // the others, in the order in which they were last heard
     struct alb_list proposals;            // of struct alb_txn_in: the driver has not taken them yet
     struct alb_list journal;              // of struct alb_txn_in: requests that the driver has not taken yet
     struct alb_event_node event;
@@ -210,7 +218,8 @@ struct alb_txn_initiator {
     uint64_t low_water;        // numbers below have ended, and are not known any more
     uint64_t next;             // the least number that may come
     struct alb_reflect_in *in; // NULL: its queue pair has ended
-    struct alb_list orphan;    // in the engine's orphans
+    struct alb_list line;      // in the engine's orphans, or its connected
+    alb_time heard_at;         // while it is connected
     struct alb_list records;   // of struct alb_txn_in, by number
     bool is_restored;          // known by journals alone
     struct alb_list vouchers;  // of struct alb_txn_voucher: those journals
@@ -333,6 +342,8 @@ void alb_txn_initiator_pass(struct alb_txn_initiator *initiator, uint64_t low_wa
 // That journal knows the initiator. ENOMEM.
 int alb_txn_initiator_vouch(struct alb_txn_initiator *initiator, struct alb_engine *engine, uint64_t keeper);
 bool alb_txn_initiator_is_vouched(const struct alb_txn_initiator *initiator, uint64_t keeper);
+// A command of it has come.
+void alb_txn_initiator_heard(struct alb_engine *engine, struct alb_txn_initiator *initiator);
 // Its queue pair has ended.
 void alb_txn_initiator_orphan(struct alb_engine *engine, struct alb_txn_initiator *initiator);
 // True if nothing moves on from that state.

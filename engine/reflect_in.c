@@ -277,6 +277,7 @@ void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *comma
     else if (command->command == ALB_CSA_TXN_ABORT)
         alb_txn_in_abort(txn, ALB_TXN_WITHDRAWN, now);
     answer(txn, csa->reflect_in);
+    alb_txn_initiator_heard(engine, txn->initiator);
     if (command->low_water)
         alb_txn_initiator_pass(txn->initiator, command->low_water);
 }

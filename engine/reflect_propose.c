@@ -73,10 +73,10 @@ static enum alb_txn_reason begin_in_place(struct alb_qp *qp, struct alb_txn_rang
     return ALB_TXN_OK;
 }
 
-// Whether an idle target would have room for its parts so far, beside its record and its initiator's.
+// Whether an idle target would have room for its parts so far, and for the list of them that drivers look at.
 static bool could_fit(const struct alb_txn_in *txn)
 {
-    uint64_t beside = alb_buddy_block_bytes(sizeof(struct alb_txn_initiator)) + alb_buddy_block_bytes(sizeof(*txn));
+    uint64_t beside = alb_buddy_block_bytes(txn->part_count * sizeof(*txn->parts));
     return txn->block_bytes + beside <= txn->engine->config.txn_staging_bytes;
 }
 

@@ -5,6 +5,11 @@
 
 #include <errno.h>
 
+// One that waits asks every 100 ms: who has been silent for so long knows how all that has ended did.
+#define SILENT_NS (10 * ALB_NS_PER_S)
+
+#define VOUCHERS_OF_EACH 4 // on average, for which there is room
+
 // ---- the engine's part ----------------------------------------------------------------------------------------------
 
 static struct alb_map *create_map(struct alb_engine *engine, uint32_t key_bytes)
@@ -24,6 +29,32 @@ static void destroy_map(struct alb_engine *engine, struct alb_map *map)
         alb_engine_put_memory(engine, map, sizeof(*map) + alb_map_bytes(map->capacity, map->key_bytes));
 }
 
+static int create_arena(struct alb_engine *engine, struct alb_reflect_arena *arena, size_t bytes)
+{
+    arena->bytes = bytes;
+    arena->memory = alb_engine_get_memory(engine, bytes);
+    arena->bookkeeping = alb_engine_get_memory(engine, alb_buddy_bookkeeping_bytes(bytes));
+    if (!arena->memory || !arena->bookkeeping)
+        return ENOMEM;
+    alb_buddy_init(&arena->buddy, arena->memory, bytes, arena->bookkeeping);
+    return 0;
+}
+
+static void destroy_arena(struct alb_engine *engine, struct alb_reflect_arena *arena)
+{
+    if (arena->bytes == 0)
+        return;
+    alb_engine_put_memory(engine, arena->bookkeeping, alb_buddy_bookkeeping_bytes(arena->bytes));
+    alb_engine_put_memory(engine, arena->memory, arena->bytes);
+}
+
+static size_t table_bytes(const struct alb_engine_config *config)
+{
+    return config->txn_record_max *
+           (alb_buddy_block_bytes(sizeof(struct alb_txn_in)) + alb_buddy_block_bytes(sizeof(struct alb_txn_initiator)) +
+            VOUCHERS_OF_EACH * alb_buddy_block_bytes(sizeof(struct alb_txn_voucher)));
+}
+
 int alb_reflect_engine_create(struct alb_engine *engine)
 {
     const struct alb_engine_config *config = &engine->config;
@@ -32,6 +63,7 @@ int alb_reflect_engine_create(struct alb_engine *engine)
         return ENOMEM;
     engine->reflect = reflect;
     alb_list_init(&reflect->orphans);
+    alb_list_init(&reflect->connected);
     alb_list_init(&reflect->proposals);
     alb_list_init(&reflect->journal);
     alb_event_node_init(&reflect->event, ALB_EVENT_OF_REFLECT);
@@ -40,19 +72,16 @@ int alb_reflect_engine_create(struct alb_engine *engine)
     while (reflect->keeper == 0);
     if (config->txn_staging_bytes == 0)
         return 0;
-    reflect->arena = alb_engine_get_memory(engine, config->txn_staging_bytes);
-    reflect->bookkeeping = alb_engine_get_memory(engine, alb_buddy_bookkeeping_bytes(config->txn_staging_bytes));
     reflect->records = create_map(engine, sizeof(struct alb_txn_id));
     reflect->initiators = create_map(engine, sizeof(uint64_t));
-    if (!reflect->arena || !reflect->bookkeeping || !reflect->records || !reflect->initiators)
+    if (!reflect->records || !reflect->initiators)
         return ENOMEM;
-    alb_buddy_init(&reflect->staging, reflect->arena, config->txn_staging_bytes, reflect->bookkeeping);
-    return 0;
+    int error = create_arena(engine, &reflect->staging, config->txn_staging_bytes);
+    return error ? error : create_arena(engine, &reflect->table, table_bytes(config));
 }
 
 void alb_reflect_engine_destroy(struct alb_engine *engine)
 {
-    const struct alb_engine_config *config = &engine->config;
     struct alb_reflect_engine *reflect = engine->reflect;
     if (!reflect)
         return;
@@ -60,16 +89,20 @@ void alb_reflect_engine_destroy(struct alb_engine *engine)
     destroy_map(engine, reflect->records);
     destroy_map(engine, reflect->initiators);
     destroy_map(engine, reflect->journals);
-    alb_engine_put_memory(engine, reflect->bookkeeping, alb_buddy_bookkeeping_bytes(config->txn_staging_bytes));
-    alb_engine_put_memory(engine, reflect->arena, config->txn_staging_bytes);
+    destroy_arena(engine, &reflect->staging);
+    destroy_arena(engine, &reflect->table);
     alb_engine_put_memory(engine, reflect, sizeof(*reflect));
     engine->reflect = NULL;
 }
 
-static void *get(struct alb_engine *engine, size_t bytes)
+static void *get(struct alb_reflect_arena *arena, size_t bytes)
 {
-    struct alb_reflect_engine *reflect = engine->reflect;
-    return reflect->arena ? alb_buddy_get(&reflect->staging, bytes) : NULL;
+    return arena->memory ? alb_buddy_get(&arena->buddy, bytes) : NULL;
+}
+
+static void put(struct alb_reflect_arena *arena, void *memory, size_t bytes)
+{
+    alb_buddy_put(&arena->buddy, memory, bytes);
 }
 
 // ---- initiators -----------------------------------------------------------------------------------------------------
@@ -84,30 +117,35 @@ static void forget(struct alb_engine *engine, struct alb_txn_initiator *initiato
     ALB_LIST_FOR_EACH (&initiator->records, node)
         alb_txn_in_destroy(ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator));
     ALB_LIST_FOR_EACH (&initiator->vouchers, node)
-        alb_buddy_put(&engine->reflect->staging, ALB_LIST_ENTRY(node, struct alb_txn_voucher, link),
-                      sizeof(struct alb_txn_voucher));
-    alb_list_remove(&initiator->orphan);
+        put(&engine->reflect->table, ALB_LIST_ENTRY(node, struct alb_txn_voucher, link),
+            sizeof(struct alb_txn_voucher));
+    alb_list_remove(&initiator->line);
     alb_map_remove(engine->reflect->initiators, &initiator->id, NULL);
-    alb_buddy_put(&engine->reflect->staging, initiator, sizeof(*initiator));
+    put(&engine->reflect->table, initiator, sizeof(*initiator));
 }
 
-static bool is_forgettable(const struct alb_txn_initiator *initiator)
+static bool is_over(const struct alb_txn_in *txn)
+{
+    return alb_txn_state_is_end(txn->state) && !txn->is_taken && txn->state != ALB_TXN_UNKNOWN;
+}
+
+// NULL: each is over.
+static const struct alb_txn_in *first_open(const struct alb_txn_initiator *initiator)
 {
     ALB_LIST_FOR_EACH (&initiator->records, node) {
         const struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
-        if (!alb_txn_state_is_end(txn->state) || txn->is_taken || txn->state == ALB_TXN_UNKNOWN)
-            return false;
+        if (!is_over(txn))
+            return txn;
     }
-    return true;
+    return NULL;
 }
 
-// Makes room by forgetting the initiator that has been gone for longest, except keep (or NULL). False: each has
-// something open.
-static bool forget_one(struct alb_engine *engine, const struct alb_txn_initiator *keep)
+// Of the one that has been gone for longest. False: each has something open.
+static bool forget_orphan(struct alb_engine *engine, const struct alb_txn_initiator *keep)
 {
     ALB_LIST_FOR_EACH (&engine->reflect->orphans, node) {
-        struct alb_txn_initiator *initiator = ALB_LIST_ENTRY(node, struct alb_txn_initiator, orphan);
-        if (initiator != keep && is_forgettable(initiator)) {
+        struct alb_txn_initiator *initiator = ALB_LIST_ENTRY(node, struct alb_txn_initiator, line);
+        if (initiator != keep && !first_open(initiator)) {
             forget(engine, initiator);
             return true;
         }
@@ -115,10 +153,32 @@ static bool forget_one(struct alb_engine *engine, const struct alb_txn_initiator
     return false;
 }
 
+// What is over of one that is connected, but silent: as if it had said so. False: nothing is.
+static bool forget_outcomes(struct alb_engine *engine, const struct alb_txn_initiator *keep)
+{
+    ALB_LIST_FOR_EACH (&engine->reflect->connected, node) {
+        struct alb_txn_initiator *initiator = ALB_LIST_ENTRY(node, struct alb_txn_initiator, line);
+        if (engine->now < initiator->heard_at + SILENT_NS)
+            break;
+        const struct alb_txn_in *open = first_open(initiator);
+        if (initiator == keep || initiator->records.next == (open ? &open->of_initiator : &initiator->records))
+            continue;
+        alb_txn_initiator_pass(initiator, open ? open->id.number : initiator->next);
+        return true;
+    }
+    return false;
+}
+
+// Makes room in the table, not at the cost of keep (or NULL). False: there is nothing that may be forgotten.
+static bool forget_one(struct alb_engine *engine, const struct alb_txn_initiator *keep)
+{
+    return forget_orphan(engine, keep) || forget_outcomes(engine, keep);
+}
+
 static void *get_or_forget_but(struct alb_engine *engine, size_t bytes, const struct alb_txn_initiator *keep)
 {
     void *memory;
-    while (!(memory = get(engine, bytes)) && forget_one(engine, keep))
+    while (!(memory = get(&engine->reflect->table, bytes)) && forget_one(engine, keep))
         ;
     return memory;
 }
@@ -138,18 +198,27 @@ struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint6
     if (!initiator)
         return NULL;
     *initiator = (struct alb_txn_initiator){.id = id, .low_water = 1, .next = 1, .in = in, .is_restored = !in};
-    alb_list_init(&initiator->orphan);
+    alb_list_init(&initiator->line);
     alb_list_init(&initiator->records);
     alb_list_init(&initiator->vouchers);
     while (alb_map_insert(reflect->initiators, &id, (uint64_t)(uintptr_t)initiator) == ALB_MAP_FULL) {
-        if (forget_one(engine, NULL))
+        if (forget_orphan(engine, NULL))
             continue;
-        alb_buddy_put(&reflect->staging, initiator, sizeof(*initiator));
+        put(&reflect->table, initiator, sizeof(*initiator));
         return NULL;
     }
-    if (!in)
-        alb_list_push_back(&reflect->orphans, &initiator->orphan);
+    alb_list_push_back(in ? &reflect->connected : &reflect->orphans, &initiator->line);
+    initiator->heard_at = engine->now;
     return initiator;
+}
+
+void alb_txn_initiator_heard(struct alb_engine *engine, struct alb_txn_initiator *initiator)
+{
+    if (!initiator->in)
+        return;
+    initiator->heard_at = engine->now;
+    alb_list_remove(&initiator->line);
+    alb_list_push_back(&engine->reflect->connected, &initiator->line);
 }
 
 // Of what is below, the initiator knows the outcome, and will not ask.
@@ -162,7 +231,7 @@ void alb_txn_initiator_pass(struct alb_txn_initiator *initiator, uint64_t low_wa
         struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
         if (txn->id.number >= low_water)
             break;
-        if (alb_txn_state_is_end(txn->state) && txn->state != ALB_TXN_UNKNOWN && !txn->is_taken)
+        if (is_over(txn))
             alb_txn_in_destroy(txn);
     }
 }
@@ -190,7 +259,8 @@ int alb_txn_initiator_vouch(struct alb_txn_initiator *initiator, struct alb_engi
 void alb_txn_initiator_orphan(struct alb_engine *engine, struct alb_txn_initiator *initiator)
 {
     initiator->in = NULL;
-    alb_list_push_back(&engine->reflect->orphans, &initiator->orphan);
+    alb_list_remove(&initiator->line);
+    alb_list_push_back(&engine->reflect->orphans, &initiator->line);
 }
 
 // ---- records --------------------------------------------------------------------------------------------------------
@@ -236,6 +306,7 @@ static enum alb_txn_reason enter(struct alb_txn_in *txn, struct alb_txn_initiato
     if (inserted != ALB_MAP_INSERTED)
         return ALB_TXN_MALFORMED;
     initiator->next = ALB_MAX(initiator->next, number + 1);
+    alb_txn_initiator_heard(engine, initiator);
     txn->initiator = initiator;
     txn->in = NULL;
     line_up(initiator, txn);
@@ -267,7 +338,7 @@ void alb_txn_in_destroy(struct alb_txn_in *txn)
     alb_list_remove(&txn->queue);
     if (txn->initiator)
         alb_map_remove(engine->reflect->records, &txn->id, NULL);
-    alb_buddy_put(&engine->reflect->staging, txn, sizeof(*txn));
+    put(&engine->reflect->table, txn, sizeof(*txn));
 }
 
 // ---- ranges ---------------------------------------------------------------------------------------------------------
@@ -284,7 +355,7 @@ static void on_gone(struct alb_claim *claim)
 
 struct alb_txn_range *alb_txn_range_create(struct alb_txn_in *txn, uint64_t length)
 {
-    struct alb_txn_range *range = get_or_forget(txn->engine, sizeof(*range) + length);
+    struct alb_txn_range *range = get(&txn->engine->reflect->staging, sizeof(*range) + length);
     if (!range)
         return NULL;
     *range = (struct alb_txn_range){.txn = txn, .staged_bytes = length};
@@ -296,7 +367,7 @@ struct alb_txn_range *alb_txn_range_create(struct alb_txn_in *txn, uint64_t leng
 // Memory and claims go back; what the driver looks at stays until it has answered.
 void alb_txn_in_release(struct alb_txn_in *txn)
 {
-    struct alb_buddy *staging = &txn->engine->reflect->staging;
+    struct alb_reflect_arena *staging = &txn->engine->reflect->staging;
     ALB_LIST_FOR_EACH (&txn->ranges, node) {
         struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
         alb_region_unclaim(&range->claim);
@@ -304,10 +375,10 @@ void alb_txn_in_release(struct alb_txn_in *txn)
         if (txn->is_taken)
             continue;
         alb_list_remove(&range->link);
-        alb_buddy_put(staging, range, sizeof(*range) + range->staged_bytes);
+        put(staging, range, sizeof(*range) + range->staged_bytes);
     }
     if (txn->parts && !txn->is_taken) {
-        alb_buddy_put(staging, txn->parts, txn->part_count * sizeof(*txn->parts));
+        put(staging, txn->parts, txn->part_count * sizeof(*txn->parts));
         txn->parts = NULL;
     }
 }
@@ -316,7 +387,7 @@ bool alb_txn_in_list_parts(struct alb_txn_in *txn)
 {
     if (txn->parts)
         return true;
-    txn->parts = get_or_forget(txn->engine, txn->part_count * sizeof(*txn->parts));
+    txn->parts = get(&txn->engine->reflect->staging, txn->part_count * sizeof(*txn->parts));
     if (!txn->parts)
         return false;
     uint32_t i = 0;

@@ -553,6 +553,11 @@ static size_t block_bytes(size_t bytes)
 }
 
 // What a transaction has of the staging memory.
+static size_t bytes_held(const struct alb_engine *engine)
+{
+    return alb_buddy_used(&engine->reflect->staging.buddy) + alb_buddy_used(&engine->reflect->table.buddy);
+}
+
 static size_t bytes_of(const struct alb_txn_in *txn)
 {
     size_t bytes = block_bytes(sizeof(*txn));
@@ -596,7 +601,7 @@ static void check(const struct world *w)
             alb_assert(in->notice_count <= in->notices_promised && in->notices_promised <= ALB_REFLECT_NOTICES);
             bytes += in->receiving ? bytes_of(in->receiving) : 0;
         }
-        alb_assert(alb_buddy_used(&engine->reflect->staging) == bytes);
+        alb_assert(bytes_held(engine) == bytes);
     }
 }
 
@@ -630,7 +635,7 @@ static void finish(struct world *w)
         for (uint32_t i = 0; i < ALB_COUNT(drivers[side].words); i++)
             is_held |= drivers[side].words[i] & 1;
         alb_assert(!is_held || alb_region_is_poisoned(w->sides[side].target));
-        alb_assert(alb_buddy_used(&engine->reflect->staging) == bytes_of_records(engine));
+        alb_assert(bytes_held(engine) == bytes_of_records(engine));
     }
 }
 

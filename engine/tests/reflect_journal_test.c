@@ -499,7 +499,7 @@ static void restart__committed_one_is_known(void **state)
 static void reopening__tells_what_became_of_it(void **state)
 {
     struct csa_pair *c = *state;
-    struct alb_buddy *staging = &c->engines[1]->reflect->staging;
+    struct alb_buddy *staging = &c->engines[1]->reflect->staging.buddy;
     struct alb_region *mr = begin_aside(c);
     struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
     assert_false(written(c, &request, 0));
@@ -519,7 +519,7 @@ static void reopening__tells_what_became_of_it(void **state)
 static void closing__leaves_unknown_what_was_not_answered(void **state)
 {
     struct csa_pair *c = *state;
-    struct alb_buddy *staging = &c->engines[1]->reflect->staging;
+    struct alb_buddy *staging = &c->engines[1]->reflect->staging.buddy;
     for (uint32_t i = 0; i < 3; i++) {
         struct alb_region *mr = begin_aside(c);
         struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);

@@ -83,7 +83,8 @@ bool reflect_pair_is_exposed(struct csa_pair *c, uint32_t offset, uint32_t lengt
 
 void reflect_pair_fill_staging(struct csa_pair *c)
 {
-    while (alb_buddy_get(&c->engines[1]->reflect->staging, 1))
+    struct alb_reflect_engine *reflect = c->engines[1]->reflect;
+    while (alb_buddy_get(&reflect->staging.buddy, 1) || alb_buddy_get(&reflect->table.buddy, 1))
         ;
 }
 

@@ -110,7 +110,7 @@ static void size__staging_memory_in_use(void **state)
 static void size__staging_memory_in_use_for_a_moment(void **state)
 {
     struct csa_pair *c = *state;
-    struct alb_buddy *staging = &c->engines[1]->reflect->staging;
+    struct alb_buddy *staging = &c->engines[1]->reflect->staging.buddy;
     struct reflect_made made;
     void *blocks[8192];
     uint32_t taken = 0;

@@ -77,6 +77,43 @@ static void records__no_room_for_another(void **state)
     assert_false(reflect_pair_is_exposed(c, 0, 64));
 }
 
+// As many as connections have left behind that are silent now: what is staged needs large blocks that are whole.
+static void records__are_not_among_what_is_staged(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_txn_initiator *initiator = orphan(engine, 1);
+    for (uint32_t i = 0; i < engine->config.txn_record_max; i++)
+        record(engine, initiator, 1 + i);
+    assert_int_equal(alb_buddy_used(&engine->reflect->staging.buddy), 0);
+}
+
+// They know, or would have asked; that nobody may ask any more is not the same as that it was aborted.
+static void records__of_the_connected_and_silent_give_way(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_txn_initiator *silent = alb_txn_initiator_get(engine, 5, alb_reflect_in_get(c->csa[1]));
+    for (uint32_t i = 0; i < engine->config.txn_record_max; i++) {
+        struct alb_txn_in *txn = record(engine, silent, 1 + i);
+        if (i == 40)
+            alb_txn_in_bind(txn, c->pair->now);
+        else
+            alb_txn_in_finish(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, c->pair->now);
+    }
+    struct alb_txn_in *txn = alb_txn_in_create(engine);
+    assert_int_equal(alb_txn_in_name(txn, orphan(engine, 6), 1), ALB_TXN_NO_MEMORY);
+    engine->now += 11 * ALB_NS_PER_S;
+    assert_int_equal(alb_txn_in_name(txn, orphan(engine, 6), 1), ALB_TXN_OK);
+    assert_int_equal(silent->low_water, 41); // behind that it is another one that it has to tell of
+    assert_non_null(alb_txn_in_find(engine, &(struct alb_txn_id){5, 41}));
+    const struct alb_csa_txn command = {
+        .command = ALB_CSA_TXN_ASK, .id = {.initiator = 5, .number = 7}, .keeper = engine->reflect->keeper};
+    alb_reflect_in_command(c->csa[1], &command, engine->now);
+    assert_int_equal(c->csa[1]->reflect_in->stray_count, 1);
+    assert_int_equal(c->csa[1]->reflect_in->strays[0].state, ALB_CSA_VERDICT_UNKNOWN);
+}
+
 static void low_water__drops_what_has_ended(void **state)
 {
     struct csa_pair *c = *state;
@@ -117,9 +154,9 @@ static void memory__all_comes_back(void **state)
     assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE, c->pair->now), 0);
     for (uint64_t id = 1; id <= 2 * (uint64_t)c->engines[1]->config.txn_record_max; id++)
         orphan(c->engines[1], id); // the real one is forgotten, too
-    size_t used = alb_buddy_used(&reflect->staging);
     assert_int_equal(alb_map_count(reflect->records), 0);
-    assert_true(used <= c->engines[1]->config.txn_record_max * 128);
+    assert_int_equal(alb_buddy_used(&reflect->staging.buddy), 0);
+    assert_true(alb_buddy_used(&reflect->table.buddy) <= c->engines[1]->config.txn_record_max * 128);
 }
 
 // Whoever asks is answered, however full the memory for transactions, and no memory is taken, nothing forgotten for it.
@@ -162,6 +199,8 @@ int main(void)
         REFLECT_PAIR_TEST(initiators__are_connected_once),
         REFLECT_PAIR_TEST(records__of_one_number_once),
         REFLECT_PAIR_TEST(records__no_room_for_another),
+        REFLECT_PAIR_TEST(records__are_not_among_what_is_staged),
+        REFLECT_PAIR_TEST(records__of_the_connected_and_silent_give_way),
         REFLECT_PAIR_TEST(low_water__drops_what_has_ended),
         REFLECT_PAIR_TEST(memory__all_comes_back),
         REFLECT_PAIR_TEST(command__is_answered_where_there_is_no_memory_for_transactions),
