@@ -167,8 +167,10 @@ void alb_expect_note(struct alb_csa *csa, const struct alb_csa_segment *segment,
     if (!expect || !alb_csa_is_message(segment->op))
         return;
     bool was_open = is_open(expect);
-    expect->bytes_left -= segment->payload_bytes;
-    expect->messages_left -= (segment->flags & ALB_CSA_LAST) != 0;
+    if (expect->has_bytes || !was_open)
+        expect->bytes_left -= segment->payload_bytes;
+    if (expect->has_messages || !was_open)
+        expect->messages_left -= (segment->flags & ALB_CSA_LAST) != 0;
     bool has_waited = expect->asks > 0 || expect->deferrals > 0; // patience begins anew
     expect->asks = expect->deferrals = 0;
     if (was_open && !is_open(expect))
@@ -228,6 +230,8 @@ static void count(struct alb_expect *expect, const struct alb_expectation *expec
     int64_t messages_early = follows ? ALB_MIN(expect->messages_left, 0) : 0;
     expect->bytes_left = expectation->bytes ? (int64_t)expectation->bytes + bytes_early : 0;
     expect->messages_left = expectation->messages ? (int64_t)expectation->messages + messages_early : 0;
+    expect->has_bytes = expectation->bytes != 0;
+    expect->has_messages = expectation->messages != 0;
     expect->group_number = expectation->group;
     expect->step = expectation->step;
 }

@@ -30,6 +30,7 @@ struct alb_expect {
     struct alb_list link;              // among its group's open members
     uint32_t group_number, step;       // group_number 0: of none
     int64_t bytes_left, messages_left; // still to come; below zero: that came before they were announced
+    bool has_bytes, has_messages;      // announced, and counted from the beginning; else from the step's end on
     alb_time announced_at, asked_at;
     uint32_t asks;      // since something came
     uint32_t deferrals; // likewise: times that the stream had to ask first

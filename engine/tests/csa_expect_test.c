@@ -166,6 +166,21 @@ static void expect__what_comes_before_the_next_step_is_announced_counts_for_it(v
     assert_true(is_expected(0));
 }
 
+// Steps may be announced by bytes and by messages in turn: what belonged to the one before does not count again.
+static void expect__the_step_before_by_another_kind__counts_what_came_behind_it(void **state)
+{
+    assert_int_equal(expect(0, (struct alb_expectation){.bytes = 100, .group = 7, .step = 0, .steps = 3}), 0);
+    write_to(0, 100);
+    assert_int_equal(expect(0, (struct alb_expectation){.messages = 1, .group = 7, .step = 1, .steps = 3}), 0);
+    assert_true(is_expected(0));
+    write_to(0, 100);
+    write_to(0, 60);
+    assert_int_equal(expect(0, (struct alb_expectation){.bytes = 100, .group = 7, .step = 2, .steps = 3}), 0);
+    assert_true(is_expected(0));
+    write_to(0, 40);
+    assert_false(is_expected(0));
+}
+
 static void expect__reads_do_not_count(void **state)
 {
     struct alb_wc wc;
@@ -377,6 +392,7 @@ int main(void)
         CASE(expect__bytes_and_messages_both_have_to_come),
         CASE(expect__again__replaces_and_zero_ends_it),
         CASE(expect__what_comes_before_the_next_step_is_announced_counts_for_it),
+        CASE(expect__the_step_before_by_another_kind__counts_what_came_behind_it),
         CASE(expect__reads_do_not_count),
         CASE(expect__while_the_stream_waits__is_looked_at_ever_less),
         CASE(expect__nothing_comes__asks_ever_later_and_no_more),
