@@ -156,11 +156,16 @@ static uint32_t judge(struct alb_stream_out *out, const struct alb_csa_report *r
     return lost_bytes;
 }
 
-// The queue pair fails by such a report, and what was not taken is not lost.
-static bool is_refusal(const struct alb_csa_report *report)
+static bool says_out_of_sequence(const struct alb_csa_report *report)
 {
     return alb_aeth_class(report->syndrome) == ALB_AETH_NAK &&
-           report->syndrome != ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
+           alb_aeth_value(report->syndrome) == ALB_NAK_PSN_SEQUENCE_ERROR;
+}
+
+// The queue pair fails by such a report, and what was not taken is not lost. Answers are not refused.
+static bool is_refusal(const struct alb_csa_report *report)
+{
+    return !report->is_response && alb_aeth_class(report->syndrome) == ALB_AETH_NAK && !says_out_of_sequence(report);
 }
 
 // Most reports tell of no hole, and then the oldest segment alone tells whether there may be one.
@@ -202,7 +207,7 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
     struct alb_loss_sending sending = {0};
     if (report->cumulative != out->next) { // else nothing is left to be judged
         sending = alb_stream_out_sending(out);
-        sending.is_nak = report->syndrome == ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
+        sending.is_nak = says_out_of_sequence(report);
         sending.is_overdue = report->is_overdue;
     }
     bool was_silent = alb_stream_out_is_silent(out);

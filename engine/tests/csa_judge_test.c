@@ -40,6 +40,11 @@ static void report__cumulative(void **state)
     csa_pair_expect_inflight(c, 0);
 }
 
+static void use_go_back_n(struct alb_engine_config *config)
+{
+    config->loss = "go-back-n";
+}
+
 // What was not taken is not lost: nothing else between the two hosts is slowed down for it.
 static void report__of_a_refusal(void **state)
 {
@@ -51,6 +56,52 @@ static void report__of_a_refusal(void **state)
     assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_ERR);
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_packet_seq_err), 0);
     assert_int_equal(c->csa[0]->assoc->live->congestion.window_bytes, window_bytes);
+}
+
+// The highest bit of a syndrome means nothing.
+static void report__of_what_was_dropped_out_of_sequence(void **state)
+{
+    for (uint32_t bit = 0; bit <= 0x80; bit += 0x80) {
+        struct csa_pair *c = csa_pair_new(use_go_back_n, NULL);
+        csa_pair_greet(c);
+        csa_pair_send_lost(c, 3);
+        csa_pair_arrive_report(c, 1, 50, 1, 0, (uint8_t)(ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR) | bit));
+        assert_int_equal(csa_pair_out(c)->lost_count, 3);
+        csa_pair_free(c);
+    }
+}
+
+static void report__of_answers_refuses_nothing(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_stream_out *out = &c->csa[1]->responses;
+    struct csa_made made;
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 4 * CSA_PAIR_ANSWER_SEGMENT);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    while (pair_send(c->pair, 1) > 0)
+        while (pair_count(c->pair, 1))
+            pair_lose(c->pair, 1);
+    const struct alb_csa_paths paths = {
+        .credit_bytes = ALB_CSA_CREDIT_NONE,
+        .count = 1,
+        .entries = {{.settled = csa_pair_live(c, 1)->paths->path[0].next, .received = 1}},
+    };
+    const struct alb_csa_report report = {
+        .number = 50,
+        .syndrome = ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR),
+        .qpn = alb_qp_number(c->qps[1]),
+        .is_response = true,
+        .cumulative = out->una,
+        .word_count = 1,
+        .held = {2},
+    };
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_paths(&made, &paths);
+    csa_pair_add_report(&made, &report);
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(alb_stream_out_count(out), 4);
+    assert_int_equal(out->lost_count, 3);
 }
 
 static void use_a_wide_window(struct alb_engine_config *config)
@@ -498,6 +549,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_GREETED_TEST(report__cumulative),
         CSA_GREETED_TEST(report__of_a_refusal),
+        cmocka_unit_test(report__of_what_was_dropped_out_of_sequence),
+        CSA_GREETED_TEST(report__of_answers_refuses_nothing),
         CSA_GREETED_TEST(report__bitmap),
         cmocka_unit_test(report__a_page_tells_of_its_segments_only),
         cmocka_unit_test(report__pages_of_one_number_count_once_each),
