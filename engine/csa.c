@@ -157,8 +157,8 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
     }
     if (mask & ALB_QP_RNR_RETRY)
         csa->rnr_retries_left = qp->attr.rnr_retry;
-    if (mask & ALB_QP_TIMEOUT && (alb_stream_out_count(&csa->requests) > 0 || csa->asked_open > 0))
-        alb_csa_watch_life(csa, qp->engine->now);
+    if (mask & (ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT))
+        alb_csa_watch_life_anew(csa, qp->engine->now);
     return 0;
 }
 

@@ -194,6 +194,8 @@ void alb_csa_on_syndrome(struct alb_csa *csa, uint8_t syndrome, alb_time now);
 alb_time alb_csa_patience_ns(const struct alb_csa *csa);
 // Something is awaited of the peer: arms the timer of silence, unless it is armed.
 void alb_csa_watch_life(struct alb_csa *csa, alb_time now);
+// The same, by a timeout or a number of retries that has changed meanwhile.
+void alb_csa_watch_life_anew(struct alb_csa *csa, alb_time now);
 // The timer of silence, and that of an RNR NAK.
 void alb_csa_on_life(struct alb_deadline *deadline, alb_time now);
 void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now);

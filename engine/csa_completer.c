@@ -377,6 +377,13 @@ void alb_csa_watch_life(struct alb_csa *csa, alb_time now)
         alb_wheel_arm(&csa->qp->engine->wheel, &csa->life_timer.timer, ALB_MAX(patience_ends(csa, patience), now + 1));
 }
 
+void alb_csa_watch_life_anew(struct alb_csa *csa, alb_time now)
+{
+    alb_wheel_disarm(&csa->qp->engine->wheel, &csa->life_timer.timer);
+    if (is_waiting(csa))
+        alb_csa_watch_life(csa, now);
+}
+
 void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_csa *csa = ALB_CONTAINER_OF(deadline, struct alb_csa, life_timer);

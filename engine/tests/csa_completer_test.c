@@ -470,6 +470,21 @@ static void life__ends_with_silence(void **state)
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retry_exceeded_err), 1);
 }
 
+static void life__ends_as_soon_as_the_timeout_that_was_set_while_it_drains(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_qp_attr attr = {.state = ALB_QPS_SQD, .timeout = 1, .retry_cnt = 0};
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
+    send_and_lose(c);
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT, c->pair->now), 0);
+    for (uint32_t i = 0; i < 10; i++) {
+        pair_pass(c->pair, MS);
+        send_and_lose(c);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_RETRY_EXC_ERR);
+}
+
 // The engines are not driven for so long.
 static void stand_still(struct csa_pair *c, alb_time ns)
 {
@@ -546,6 +561,7 @@ int main(void)
         CSA_GREETED_TEST(answer__into_memory_that_is_gone),
         cmocka_unit_test(answer__to_a_request_that_has_failed_since),
         CSA_GREETED_TEST(life__ends_with_silence),
+        CSA_GREETED_TEST(life__ends_as_soon_as_the_timeout_that_was_set_while_it_drains),
         CSA_GREETED_TEST(life__is_not_judged_by_who_was_away),
         CSA_GREETED_TEST(life__goes_on_for_who_was_away),
         CSA_GREETED_TEST(life__goes_on_while_the_peer_is_heard),
