@@ -6,6 +6,8 @@
 #include "engine/engine.h"
 #include "engine/policy_text.h"
 
+#define STALE_NS_MAX ALB_NS_PER_S // what a reading of the clock may be older than the newest
+
 enum {
     INTERVALS_ACTIVE = 4, // without a packet, and it is no sender any more
     STRETCH_MAX = 64,     // how much longer the interval of a far sender may be
@@ -54,9 +56,11 @@ static uint32_t tick_of(alb_time moment)
 }
 
 // Differences of less than an hour; a sender that was idle for longer has been taken out long ago, if any other sends.
+// A driver may have read its clock before another one heard the sender.
 static uint64_t age_ns(const struct alb_credit_in *in, alb_time now)
 {
-    return (uint64_t)(tick_of(now) - in->since) << 10;
+    uint32_t ticks = tick_of(now) - in->since;
+    return ticks > UINT32_MAX - tick_of(STALE_NS_MAX) ? 0 : (uint64_t)ticks << 10;
 }
 
 static bool is_bulk(const struct alb_credit_in *in)

@@ -158,6 +158,16 @@ static void alb_credit_grant__who_stops_gives_back(void **state)
     assert_int_equal(pool.reserved_bytes, 0);
 }
 
+static void alb_credit_grant__by_a_clock_that_was_read_before(void **state)
+{
+    alb_time now = ALB_NS_PER_S;
+    for (alb_time until = now + 2 * interval_ns; now < until; now += 1000)
+        for (uint32_t i = 0; i < 4; i++)
+            heard(i, PACKET_BYTES, now);
+    assert_int_equal(grant(0, now - 2 * interval_ns), BUDGET_BYTES / 4);
+    assert_int_equal(pool.count, 4);
+}
+
 static void alb_credit__books_stay_right_whatever_comes(void **state)
 {
     struct alb_prng prng;
@@ -351,6 +361,7 @@ int main(void)
         cmocka_unit_test_setup(alb_credit_grant__small_talk_costs_a_bulk_sender_little, setup),
         cmocka_unit_test_setup(alb_credit_grant__who_needs_more_than_a_share_gets_one, setup),
         cmocka_unit_test_setup(alb_credit_grant__who_stops_gives_back, setup),
+        cmocka_unit_test_setup(alb_credit_grant__by_a_clock_that_was_read_before, setup),
         cmocka_unit_test_setup(alb_credit__books_stay_right_whatever_comes, setup),
         cmocka_unit_test_setup(alb_credit_rate__is_smoothed_over_eight_intervals, setup),
         cmocka_unit_test_setup(alb_credit_share__says_who_has_more, setup),
