@@ -231,6 +231,8 @@ static bool is_followed(const struct alb_csa *csa)
     if (index == tail_of(csa))
         return false;
     const struct alb_send_wqe *next = alb_csa_wqe(csa, index);
+    if (next->opcode == ALB_WR_TXN_ASK)
+        return false; // it is a command, and has no segment
     if (index != csa->started)
         return !next->is_done;
     return alb_qp_state_of(csa->qp) == ALB_QPS_RTS && !csa->is_blocked && !alb_outbound_is_local(next) &&
