@@ -100,6 +100,26 @@ static int learn_addresses(struct alb_device *device, const struct alb_device_op
     return 0;
 }
 
+// Says which address it was that could not be bound.
+static void complain_of_bind(const struct alb_device *device, const struct alb_device_options *options, int error)
+{
+    for (uint32_t i = 0; i < options->address_count; i++) {
+        const struct alb_endpoint any_port = {.addr = options->addresses[i]};
+        char text[ALB_ADDR_TEXT_MAX];
+        struct alb_socket sock;
+        int refusal = alb_socket_open(&sock, &any_port);
+        if (!refusal)
+            alb_socket_close(&sock);
+        if (refusal != error)
+            continue;
+        alb_log(ALB_LOG_ERROR, "%s: %s cannot be bound: %s; %s", device->name, alb_addr_format(&any_port.addr, text),
+                strerror(error),
+                error == EADDRNOTAVAIL ? "`ip address` shows whether the host has it, or is still checking it"
+                                       : "a sandbox must allow it, or --net (ALBEDO_NET) name other addresses");
+        return;
+    }
+}
+
 static int open_port(struct alb_device *device, const struct alb_device_options *options)
 {
     int error = alb_port_open(&device->port, options->addresses, options->address_count);
@@ -107,6 +127,8 @@ static int open_port(struct alb_device *device, const struct alb_device_options 
         alb_log(ALB_LOG_ERROR,
                 "%s: all %d process slots are taken: each of UDP ports %d to %d is in use on one of its addresses",
                 device->name, ALB_SLOTS, alb_slot_port(0), alb_slot_port(ALB_SLOTS - 1));
+    else if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT || error == EACCES || error == EPERM)
+        complain_of_bind(device, options, error);
     uint32_t ifindexes[ALB_DEVICE_ADDRESSES_MAX];
     for (uint32_t i = 0; i < ALB_DEVICE_ADDRESSES_MAX; i++)
         ifindexes[i] = device->ifindexes[i];
@@ -259,6 +281,8 @@ static void close_parts(struct alb_device *device)
 
 static int open_parts(struct alb_device *device, const struct alb_device_options *options)
 {
+    if (options->left_out[0])
+        alb_log(ALB_LOG_WARNING, "%s: %s", device->name, options->left_out);
     int error = learn_addresses(device, options);
     if (!error)
         error = open_port(device, options);

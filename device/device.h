@@ -38,6 +38,7 @@ uint32_t alb_device_warn_of_variables(char *const *environment);
 struct alb_device_options {
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX]; // GID table, in order
     uint32_t address_count;
+    char left_out[ALB_DEVICE_ERROR_MAX]; // what was asked for is not among them, and why; "": nothing
     struct alb_faults_spec faults;
     uint64_t fault_seed;
     // Of albedo0; roce0 leaves them alone.

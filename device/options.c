@@ -2,12 +2,15 @@
 // Device options from the environment.
 #include "base/text.h"
 #include "device/address.h"
+#include "device/clock.h"
+#include "device/dad.h"
 #include "device/device.h"
 #include "device/directory.h"
 #include "engine/transaction.h"
 
 #include <errno.h>
 #include <net/if.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +20,8 @@
 enum {
     PARAMETERS_MAX = 420, // room for all of a policy, with what they can be
 };
+
+#define DAD_NS_MAX (3 * ALB_NS_PER_S) // it takes 1 to 2 s if nothing is lost
 
 static bool is_known(const struct alb_device_options *options, const struct alb_addr *addr)
 {
@@ -55,10 +60,47 @@ static const char *trouble_with(const char *name)
            "commas";
 }
 
+__attribute__((format(printf, 2, 3))) static void leave_out(struct alb_device_options *options, const char *format, ...)
+{
+    size_t length = strlen(options->left_out);
+    va_list arguments;
+    if (length > 0)
+        snprintf(options->left_out + length, sizeof(options->left_out) - length, "; ");
+    length = strlen(options->left_out);
+    va_start(arguments, format);
+    vsnprintf(options->left_out + length, sizeof(options->left_out) - length, format, arguments);
+    va_end(arguments);
+}
+
+// Why an address cannot be bound yet, or ever, though the host has it; NULL: it can.
+static const char *dad_trouble(const struct alb_addr *addr, alb_time until)
+{
+    switch (alb_dad_await(addr, until)) {
+    case ALB_DAD_UNDER_WAY:
+        return "cannot be used yet: it is still being checked for duplicates; is the link of its interface up?";
+    case ALB_DAD_FAILED:
+        return "cannot be used: another host has it, says its check for duplicates";
+    case ALB_DAD_OVER:
+        break;
+    }
+    return NULL;
+}
+
+// For an address that is not named itself: true if it can be used, else it is noted that it is left out.
+static bool check_found(struct alb_device_options *options, const struct alb_addr *addr, alb_time until)
+{
+    char text[ALB_ADDR_TEXT_MAX];
+    const char *trouble = dad_trouble(addr, until);
+    if (trouble)
+        leave_out(options, "%s is left out: it %s", alb_addr_format(addr, text), trouble);
+    return trouble == NULL;
+}
+
 static int add_interface(struct alb_device_options *options, const char *name, char *error, size_t error_size)
 {
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX];
-    uint32_t count;
+    uint32_t count, usable = 0;
+    alb_time until = alb_clock_now() + DAD_NS_MAX;
     int result = alb_address_of_interface(name, addresses, ALB_COUNT(addresses), &count);
     if (result) {
         alb_address_explain(result, error, error_size);
@@ -68,9 +110,16 @@ static int add_interface(struct alb_device_options *options, const char *name, c
         snprintf(error, error_size, "ALBEDO_NET: \"%.64s\" %s", name, trouble_with(name));
         return EINVAL;
     }
-    for (uint32_t i = 0; i < ALB_MIN(count, (uint32_t)ALB_COUNT(addresses)) && !result; i++)
+    for (uint32_t i = 0; i < ALB_MIN(count, (uint32_t)ALB_COUNT(addresses)) && !result; i++) {
+        if (!check_found(options, &addresses[i], until))
+            continue;
+        usable++;
         result = add_address(options, &addresses[i], error, error_size);
-    return result;
+    }
+    if (usable > 0)
+        return result;
+    snprintf(error, error_size, "ALBEDO_NET: \"%.64s\": %s", name, options->left_out);
+    return EINVAL;
 }
 
 static int add_item(struct alb_device_options *options, const char *item, char *error, size_t error_size)
@@ -84,6 +133,11 @@ static int add_item(struct alb_device_options *options, const char *item, char *
     if (is_link_local || alb_addr_equals(&addr, &any_ipv4) || alb_addr_equals(&addr, &any_ipv6)) {
         snprintf(error, error_size, "ALBEDO_NET: %s cannot be used: %s", item,
                  is_link_local ? LOCAL_TO_LINK : "name the addresses one by one");
+        return EINVAL;
+    }
+    const char *trouble = dad_trouble(&addr, alb_clock_now() + DAD_NS_MAX);
+    if (trouble) {
+        snprintf(error, error_size, "ALBEDO_NET: %s %s", item, trouble);
         return EINVAL;
     }
     return add_address(options, &addr, error, error_size);

@@ -6,6 +6,7 @@
 #include "device/clock.h"
 #include "device/drive.h"
 
+#include "device/tests/network_namespace.h"
 #include "device/tests/pair.h"
 #include "device/tests/said.h"
 
@@ -343,6 +344,29 @@ static void alb_device_open__all_slots_taken(void **state)
     free(options);
 }
 
+// While it is checked for duplicates, say.
+static bool says_which_address_cannot_be_bound(void)
+{
+    network_namespace_shell("ip link add ca type veth peer name cb && ip link set ca up && "
+                            "ip address add 10.7.0.1/24 dev ca && ip address add fd01::1/64 dev ca");
+    struct alb_device_options *options = pair_options("10.7.0.1");
+    struct alb_device *device;
+    struct said said;
+    char text[512];
+    options->address_count = 2;
+    assert_true(alb_addr_parse("fd01::1", &options->addresses[1]));
+    said_begin(&said);
+    int error = alb_device_open("roce0", options, &device);
+    said_end(&said, text, sizeof(text));
+    free(options);
+    return error == EADDRNOTAVAIL && strstr(text, "fd01::1 cannot be bound") && strstr(text, "`ip address`");
+}
+
+static void alb_device_open__an_address_that_cannot_be_bound(void **state)
+{
+    assert_true(network_namespace_run(says_which_address_cannot_be_bound));
+}
+
 // An address of this host that others can reach; false: it has none. Nothing is sent to it.
 static bool find_reachable(char *text)
 {
@@ -440,6 +464,7 @@ int main(void)
         cmocka_unit_test(alb_device_open__address_not_local),
         cmocka_unit_test(alb_device_open__without_descriptors),
         cmocka_unit_test(alb_device_open__all_slots_taken),
+        cmocka_unit_test(alb_device_open__an_address_that_cannot_be_bound),
         cmocka_unit_test(alb_device_resolve__same_host),
     };
     const struct CMUnitTest albedo_tests[] = {

@@ -40,3 +40,9 @@ void network_namespace_set_link(const char *name, bool is_up)
         abort();
     close(fd);
 }
+
+void network_namespace_shell(const char *commands)
+{
+    if (system(commands) != 0)
+        _exit(CANNOT);
+}

@@ -9,3 +9,5 @@
 bool network_namespace_run(bool (*body)(void));
 // Sets an interface up or down.
 void network_namespace_set_link(const char *name, bool is_up);
+// Runs commands of a shell in there, ip(8) for one; where they fail, as without that program, the test is skipped.
+void network_namespace_shell(const char *commands);

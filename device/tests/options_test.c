@@ -3,6 +3,8 @@
 #include "device/device.h"
 
 #include "base/tests/test.h"
+#include "device/dad.h"
+#include "device/tests/network_namespace.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,6 +76,37 @@ static void options__interfaces(void **state)
     assert_int_equal(parse("ALBEDO_NET", "10.0.0.2,lo"), 0);
     assert_true(options.address_count >= 2);
     assert_string_equal(address(1), "127.0.0.1");
+}
+
+#define PAIR "ip link add ca type veth peer name cb && ip link set ca up && ip link set cb up && "
+
+static bool takes_addresses_that_are_checked(void)
+{
+    network_namespace_shell(PAIR "ip address add 10.7.0.1/24 dev ca && ip address add fd01::1/64 dev ca");
+    return parse("ALBEDO_NET", "ca") == 0 && options.address_count == 2 && strcmp(address(1), "fd01::1") == 0 &&
+           alb_dad_await(&options.addresses[1], 0) == ALB_DAD_OVER && options.left_out[0] == 0;
+}
+
+// Bound while they are, they would be EADDRNOTAVAIL.
+static void options__interfaces_whose_addresses_are_being_checked(void **state)
+{
+    assert_true(network_namespace_run(takes_addresses_that_are_checked));
+}
+
+static bool leaves_out_what_stays_unchecked(void)
+{
+    network_namespace_shell("ip link add ca type veth peer name cb && ip link set ca up && " // without its peer no link
+                            "ip address add 10.7.0.1/24 dev ca && ip address add fd01::1/64 dev ca");
+    bool is_taken = parse("ALBEDO_NET", "ca") == 0 && options.address_count == 1 &&
+                    strstr(options.left_out, "fd01::1 is left out: it cannot be used yet") != NULL;
+    network_namespace_shell("ip address delete 10.7.0.1/24 dev ca");
+    return is_taken && parse("ALBEDO_NET", "ca") == EINVAL && strstr(error, "\"ca\": fd01::1 is left out") &&
+           parse("ALBEDO_NET", "fd01::1") == EINVAL && strstr(error, "fd01::1 cannot be used yet");
+}
+
+static void options__interfaces_whose_addresses_stay_unchecked(void **state)
+{
+    assert_true(network_namespace_run(leaves_out_what_stays_unchecked));
 }
 
 static void refuses(const char *name, const char *value, const char *hint)
@@ -258,6 +291,8 @@ int main(void)
         cmocka_unit_test(options__loopback_without_descriptors),
         cmocka_unit_test(options__addresses_in_order),
         cmocka_unit_test(options__interfaces),
+        cmocka_unit_test(options__interfaces_whose_addresses_are_being_checked),
+        cmocka_unit_test(options__interfaces_whose_addresses_stay_unchecked),
         cmocka_unit_test(options__wrong_addresses),
         cmocka_unit_test(options__faults_and_seed),
         cmocka_unit_test(options__paths),
