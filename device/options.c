@@ -110,6 +110,9 @@ static int add_interface(struct alb_device_options *options, const char *name, c
         snprintf(error, error_size, "ALBEDO_NET: \"%.64s\" %s", name, trouble_with(name));
         return EINVAL;
     }
+    if (count > ALB_COUNT(addresses))
+        leave_out(options, "%.64s has %u addresses, of which the last %u are left out: name those to be used", name,
+                  count, count - (uint32_t)ALB_COUNT(addresses));
     for (uint32_t i = 0; i < ALB_MIN(count, (uint32_t)ALB_COUNT(addresses)) && !result; i++) {
         if (!check_found(options, &addresses[i], until))
             continue;

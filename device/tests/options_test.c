@@ -109,6 +109,18 @@ static void options__interfaces_whose_addresses_stay_unchecked(void **state)
     assert_true(network_namespace_run(leaves_out_what_stays_unchecked));
 }
 
+static bool takes_the_first_of_many(void)
+{
+    network_namespace_shell("ip link set lo up && for i in $(seq 20); do ip address add 10.7.0.$i/32 dev lo; done");
+    return parse("ALBEDO_NET", "lo") == 0 && options.address_count == ALB_DEVICE_ADDRESSES_MAX &&
+           strstr(options.left_out, "lo has ") && strstr(options.left_out, "are left out");
+}
+
+static void options__an_interface_of_more_addresses_than_fit(void **state)
+{
+    assert_true(network_namespace_run(takes_the_first_of_many));
+}
+
 static void refuses(const char *name, const char *value, const char *hint)
 {
     const struct alb_device_options before = options;
@@ -293,6 +305,7 @@ int main(void)
         cmocka_unit_test(options__interfaces),
         cmocka_unit_test(options__interfaces_whose_addresses_are_being_checked),
         cmocka_unit_test(options__interfaces_whose_addresses_stay_unchecked),
+        cmocka_unit_test(options__an_interface_of_more_addresses_than_fit),
         cmocka_unit_test(options__wrong_addresses),
         cmocka_unit_test(options__faults_and_seed),
         cmocka_unit_test(options__paths),
