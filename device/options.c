@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     PARAMETERS_MAX = 420, // room for all of a policy, with what they can be
@@ -72,6 +74,16 @@ __attribute__((format(printf, 2, 3))) static void leave_out(struct alb_device_op
     va_end(arguments);
 }
 
+// In a sandbox there may be none, though interfaces have addresses of IPv6.
+static bool has_ipv6_sockets(void)
+{
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is_refused = fd < 0 && (errno == EAFNOSUPPORT || errno == EPERM || errno == EACCES);
+    if (fd >= 0)
+        close(fd);
+    return !is_refused;
+}
+
 // Why an address cannot be bound yet, or ever, though the host has it; NULL: it can.
 static const char *dad_trouble(const struct alb_addr *addr, alb_time until)
 {
@@ -91,6 +103,9 @@ static bool check_found(struct alb_device_options *options, const struct alb_add
 {
     char text[ALB_ADDR_TEXT_MAX];
     const char *trouble = dad_trouble(addr, until);
+    if (!alb_addr_is_ipv4(addr) && !has_ipv6_sockets())
+        trouble = "cannot be used: sockets of AF_INET6 are refused here; a sandbox must allow them, or --net "
+                  "(ALBEDO_NET) name addresses of IPv4 alone";
     if (trouble)
         leave_out(options, "%s is left out: it %s", alb_addr_format(addr, text), trouble);
     return trouble == NULL;
@@ -176,7 +191,7 @@ static int take_loopback(struct alb_device_options *options, char *error, size_t
             alb_address_explain(result, error, error_size);
             return result;
         }
-        if (!result)
+        if (!result && check_found(options, &loopback[i], 0))
             options->addresses[options->address_count++] = loopback[i];
     }
     return 0;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 static const char *const variables[] = {"ALBEDO_NET",        "ALBEDO_FAULTS", "ALBEDO_SEED",   "ALBEDO_PCAP",
                                         "ALBEDO_TRACE",      "ALBEDO_STATS",  "ALBEDO_PATHS",  "ALBEDO_LOSS",
@@ -119,6 +120,32 @@ static bool takes_the_first_of_many(void)
 static void options__an_interface_of_more_addresses_than_fit(void **state)
 {
     assert_true(network_namespace_run(takes_the_first_of_many));
+}
+
+static bool refuses_ipv6;
+int __real_socket(int family, int type, int protocol);
+int __wrap_socket(int family, int type, int protocol);
+int __wrap_socket(int family, int type, int protocol)
+{
+    if (!refuses_ipv6 || family != AF_INET6)
+        return __real_socket(family, type, protocol);
+    errno = EAFNOSUPPORT;
+    return -1;
+}
+
+// A sandbox may have none, while lo has ::1 all the same.
+static void options__loopback_without_ipv6_sockets(void **state)
+{
+    assert_int_equal(parse(NULL, NULL), 0);
+    uint32_t count = options.address_count;
+    refuses_ipv6 = true;
+    int result = parse(NULL, NULL);
+    refuses_ipv6 = false;
+    assert_int_equal(result, 0);
+    assert_int_equal(options.address_count, 1);
+    assert_string_equal(address(0), "127.0.0.1");
+    if (count == 2)
+        assert_non_null(strstr(options.left_out, "::1 is left out"));
 }
 
 static void refuses(const char *name, const char *value, const char *hint)
@@ -306,6 +333,7 @@ int main(void)
         cmocka_unit_test(options__interfaces_whose_addresses_are_being_checked),
         cmocka_unit_test(options__interfaces_whose_addresses_stay_unchecked),
         cmocka_unit_test(options__an_interface_of_more_addresses_than_fit),
+        cmocka_unit_test(options__loopback_without_ipv6_sockets),
         cmocka_unit_test(options__wrong_addresses),
         cmocka_unit_test(options__faults_and_seed),
         cmocka_unit_test(options__paths),
