@@ -47,13 +47,28 @@ static uint64_t whole_bytes(const struct files_part *part)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
+static bool is_shared(const struct files_part *part, const char *name)
+{
+    struct stat status;
+    return fstatat(part->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (status.st_uid != geteuid() || status.st_nlink != 1);
+}
+
+// Both files_hold and albdv_reg_durable(3) refuse what others can write, by the error that a kernel has for attributes.
+static const char *advice_on_permission(const struct files_part *part)
+{
+    return is_shared(part, part->part) || is_shared(part, part->journal)
+               ? "; the part beside it, or its journal, is not this user's alone: remove it"
+               : "; an attribute of its folder, or of a file there, forbids it (lsattr(1)), or a sandbox does";
+}
+
 static bool say(struct files_part *part, char why[FILES_WHY_MAX], const char *what, int error)
 {
     const char *advice = error == ENOSPC || error == EDQUOT ? "; make room and copy it again"
                          : error == EBUSY                   ? "; is another copy to it under way?"
-                         : error == EPERM  ? "; the part beside it, or its journal, is not this user's alone: remove it"
-                         : error == ESTALE ? "; another one has put something in its part's place"
-                                           : "";
+                         : error == EPERM                   ? advice_on_permission(part)
+                         : error == ESTALE                  ? "; another one has put something in its part's place"
+                                                            : "";
     snprintf(why, FILES_WHY_MAX, "%s %.300s: %s%s", what, part->name, strerror(error), advice);
     part->may_pass = files_may_pass(error);
     return false;
@@ -330,7 +345,10 @@ bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, con
         if (!error)
             is_of_this(part);
     }
-    if (error && has_bytes(part) == 0)
+    if (!error)
+        return true;
+    say(part, why, "cannot make room for", error); // by what is there
+    if (has_bytes(part) == 0)
         remove_part(part);
-    return !error || say(part, why, "cannot make room for", error);
+    return false;
 }

@@ -205,7 +205,21 @@ static void files_part_open__advice(void **state)
     region.error = EISDIR; // something else is one
     assert_string_equal(trouble(), "cannot make room for name: Is a directory");
     region.error = EPERM;
-    assert_true(is_said("the part beside it, or its journal, is not this user's alone: remove it"));
+    assert_true(is_said("Operation not permitted; an attribute of its folder, or of a file there, forbids it"));
+    region.error = 0;
+}
+
+static void files_part_open__a_part_or_journal_that_others_have(void **state)
+{
+    static const char *const names[] = {"name.albedo-part", "name.albedo-part.journal"};
+    region.error = EPERM;
+    for (size_t i = 0; i < ALB_COUNT(names); i++) {
+        close(openat(root, names[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        assert_int_equal(linkat(root, names[i], root, "other", 0), 0);
+        assert_true(is_said("the part beside it, or its journal, is not this user's alone: remove it"));
+        unlinkat(root, names[i], 0);
+        assert_int_equal(unlinkat(root, "other", 0), 0);
+    }
     region.error = 0;
 }
 
@@ -217,6 +231,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_part__left_with_a_chunk_or_none, setup, teardown),
         cmocka_unit_test_setup_teardown(files_part_open__something_that_is_no_file_in_the_way, setup, teardown),
         cmocka_unit_test_setup_teardown(files_part_open__advice, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_part_open__a_part_or_journal_that_others_have, setup, teardown),
     };
     return cmocka_run_group_tests_name("files_part", tests, NULL, NULL);
 }
