@@ -248,14 +248,17 @@ static int look_around(int folder, const struct alb_cm_place *place)
     return error;
 }
 
-static int lock(int fd)
+static int lock(int folder, const char *name, int fd)
 {
     struct flock claim = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(fd, F_OFD_SETLK, &claim) != 0)
         return errno == EAGAIN || errno == EACCES ? EADDRINUSE : errno;
     while (flock(fd, LOCK_EX) != 0) { // only one who sweeps has it now, for a moment
-        if (errno != EINTR)
-            return errno;
+        if (errno == EINTR)
+            continue;
+        int error = errno;
+        unlinkat(folder, name, 0); // where there is no such lock, nobody could tell that it is stale
+        return error;
     }
     return 0;
 }
@@ -268,7 +271,7 @@ static int create_locked(int folder, const char *name)
         int fd = alb_descriptor_aside(alb_directory_open_file(folder, name));
         if (fd < 0)
             return -1;
-        int error = lock(fd);
+        int error = lock(folder, name, fd);
         if (!error && fstat(fd, &status) == 0 && status.st_nlink > 0)
             return fd;
         close(fd);

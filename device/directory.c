@@ -15,16 +15,22 @@
 // Creates and locks a file that was not removed as stale in between. Returns -1 with errno.
 static int create_locked(int folder, const char *name)
 {
+    int error = 0;
     for (int attempt = 0; attempt < 16; attempt++) {
         struct stat status;
         int fd = alb_directory_open_file(folder, name);
         if (fd < 0)
             return -1;
-        if (flock(fd, LOCK_EX) == 0 && fstat(fd, &status) == 0 && status.st_nlink > 0)
+        error = flock(fd, LOCK_EX) == 0 ? 0 : errno;
+        if (!error && fstat(fd, &status) == 0 && status.st_nlink > 0)
             return fd;
+        if (error)
+            unlinkat(folder, name, 0); // where nothing can be locked, nobody could tell that it is stale
         close(fd);
+        if (error && error != EINTR && error != EWOULDBLOCK)
+            break;
     }
-    errno = EBUSY;
+    errno = error ? error : EBUSY;
     return -1;
 }
 

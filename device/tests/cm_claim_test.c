@@ -291,6 +291,45 @@ static void claim__in_a_folder_with_a_long_name(void **state)
     setenv("ALBEDO_DIRECTORY", own_directory, 1);
 }
 
+static int flock_error;
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+
+// The linker puts it before flock (--wrap).
+int __wrap_flock(int fd, int operation)
+{
+    if (!flock_error)
+        return __real_flock(fd, operation);
+    errno = flock_error;
+    return -1;
+}
+
+static int count_files(void)
+{
+    char path[ALB_DIRECTORY_FOLDER_MAX];
+    DIR *dir = opendir(alb_directory_folder(geteuid(), path));
+    int count = 0;
+    assert_non_null(dir);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count - 2; // "." and ".."
+}
+
+// Where there are no such locks nobody could tell later that the file is stale.
+static void claim__without_locks_leaves_nothing(void **state)
+{
+    struct alb_cm_claim claim;
+    struct alb_cm_place here = place("10.0.0.1", false, 3);
+    flock_error = ENOSYS;
+    alb_log_set_level(ALB_LOG_ERROR);
+    int error = alb_cm_claim(&claim, &here);
+    flock_error = 0;
+    assert_int_equal(error, ENOSYS);
+    assert_int_equal(count_files(), 0);
+    alb_cm_claim_end(&claim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +342,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(claim__the_narrowest_wins, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(claim__refuses_what_another_has, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(claim__without_descriptors, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(claim__without_locks_leaves_nothing, own_directory_setup,
+                                        own_directory_teardown),
         cmocka_unit_test_setup_teardown(claim__ends_with_its_process, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(claim__is_not_inherited, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(find__trusts_no_file, own_directory_setup, own_directory_teardown),

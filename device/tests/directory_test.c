@@ -378,6 +378,31 @@ static void alb_directory_enter__says_why(void **state)
     setenv("ALBEDO_DIRECTORY", own_directory, 1);
 }
 
+static int flock_error;
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+
+// The linker puts it before flock (--wrap).
+int __wrap_flock(int fd, int operation)
+{
+    if (!flock_error)
+        return __real_flock(fd, operation);
+    errno = flock_error;
+    return -1;
+}
+
+// Some file systems and sandboxes have no such locks.
+static void alb_directory_enter__without_locks(void **state)
+{
+    char text[ALB_LOG_LINE_MAX];
+    flock_error = ENOSYS;
+    enter_in_vain(RLIM_INFINITY, text, sizeof(text));
+    flock_error = 0;
+    assert_non_null(strstr(text, strerror(ENOSYS)));
+    assert_non_null(strstr(text, "; ALBEDO_DIRECTORY names another place\n"));
+    assert_int_equal(count_files(), 0);
+}
+
 // One that does not fit is no other one.
 static void alb_directory_enter__too_long_a_path(void **state)
 {
@@ -413,6 +438,7 @@ int main(void)
         cmocka_unit_test(alb_directory_open__not_ours),
         cmocka_unit_test(alb_directory_enter__without_a_place),
         cmocka_unit_test(alb_directory_enter__says_why),
+        cmocka_unit_test(alb_directory_enter__without_locks),
     };
     return cmocka_run_group_tests_name("directory", tests, own_directory_setup, own_directory_teardown);
 }
