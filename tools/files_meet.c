@@ -75,8 +75,10 @@ static const char *event_meaning(enum rdma_cm_event_type event)
 {
     switch (event) {
     case RDMA_CM_EVENT_REJECTED:
-        return "nothing listens there: is `albedo serve` running? (Of two users of that host only the one whose "
-               "process has UDP port 4791 is reached.)";
+        return "nothing listens there: is `albedo serve` running? (Of several users of that host, or containers with a "
+               "/dev/shm each, only the one whose process has UDP port 4791 is reached; containers of one user can "
+               "share "
+               "/dev/shm, or one ALBEDO_DIRECTORY.)";
     case RDMA_CM_EVENT_UNREACHABLE:
         return "no answer: is the host up, and has `albedo serve` that address, with --net?";
     case RDMA_CM_EVENT_ADDR_ERROR:

@@ -49,10 +49,12 @@ void rdmacm_why_nobody_listens(const struct rdmacm_id *id)
 {
     char text[ALB_ADDR_TEXT_MAX];
     if (is_new(NOBODY_LISTENS))
-        alb_log(ALB_LOG_WARNING,
-                "rdma_cm: %s port %u: nothing listens there by %s: is the server running, and on the same device? "
-                "`albedo run --device` chooses it. (Of two users of that host only the one whose process has UDP port "
-                "4791 is reached.)",
-                alb_addr_format(&id->av.peer, text), rdmacm_port(&id->id.route.addr.dst_storage),
-                ibv_get_device_name(id->id.verbs->device));
+        alb_log(
+            ALB_LOG_WARNING,
+            "rdma_cm: %s port %u: nothing listens there by %s: is the server running, and on the same device? "
+            "`albedo run --device` chooses it. (Of several users of that host, or containers with a /dev/shm each, "
+            "only the one whose process has UDP port 4791 is reached; containers of one user can share /dev/shm, or "
+            "one ALBEDO_DIRECTORY.)",
+            alb_addr_format(&id->av.peer, text), rdmacm_port(&id->id.route.addr.dst_storage),
+            ibv_get_device_name(id->id.verbs->device));
 }

@@ -72,7 +72,8 @@ static void why__nobody_listens(void **state)
     struct rdma_event_channel *channel = rdma_create_event_channel();
     said_begin(&said);
     call(channel, fixture_address, RDMA_CM_EVENT_REJECTED);
-    assert_said(&said, " port 18777: nothing listens there by ", "`albedo run --device`");
+    assert_said(&said, " port 18777: nothing listens there by ",
+                "`albedo run --device` chooses it. (Of several users of that host, or containers");
     said_begin(&said);
     call(channel, fixture_address, RDMA_CM_EVENT_REJECTED);
     assert_silent(&said);
