@@ -71,13 +71,23 @@ static bool begin(int fd, const struct stat *status)
     return continues;
 }
 
+// A pipe is waited for until it has a reader, whatever signals the program takes meanwhile.
+static int open_to_write(const char *path)
+{
+    int fd;
+    do
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
 // Opens and locks a file; EWOULDBLOCK if another process has it. It is emptied only when it is ours. What is no plain
 // file has room for many writers: a second one of /dev/null must not make a file beside it.
 static int open_locked(const char *path, int *fd, bool *continues)
 {
     struct stat status;
     *continues = false;
-    *fd = alb_descriptor_aside(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+    *fd = alb_descriptor_aside(open_to_write(path));
     if (*fd < 0)
         return errno;
     bool is_known = fstat(*fd, &status) == 0;

@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,6 +170,36 @@ static void alb_outfile__failure_is_not_fatal(void **state)
     alb_outfile_close(&file);
 }
 
+static volatile sig_atomic_t signals;
+static volatile int reader = -1;
+static const char *pipe_path;
+
+static void read_after_some(int number)
+{
+    if (++signals == 3)
+        reader = open(pipe_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+static void alb_outfile_open__of_a_pipe_goes_on_waiting_after_signals(void **state)
+{
+    struct alb_outfile file;
+    const struct sigaction action = {.sa_handler = read_after_some}; // without SA_RESTART
+    const struct itimerval often = {.it_interval.tv_usec = 50000, .it_value.tv_usec = 50000}, never = {.it_value = {0}};
+    struct sigaction before;
+    pipe_path = path("pipe");
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    int error = alb_outfile_open(&file, pipe_path);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    assert_int_equal(error, 0);
+    assert_true(signals >= 3);
+    alb_outfile_close(&file);
+    close(reader);
+    unlink(pipe_path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +211,7 @@ int main(void)
         cmocka_unit_test(alb_outfile_open__empties_what_another_process_wrote),
         cmocka_unit_test(alb_outfile_open__leaves_small_descriptors_to_the_program),
         cmocka_unit_test(alb_outfile_open__device_nodes_are_shared),
+        cmocka_unit_test(alb_outfile_open__of_a_pipe_goes_on_waiting_after_signals),
         cmocka_unit_test(alb_outfile__failure_is_not_fatal),
     };
     return cmocka_run_group_tests_name("outfile", tests, setup, teardown);
