@@ -212,6 +212,14 @@ static void note_closed(struct alb_port *port)
                                "more: close descriptors before devices are opened");
 }
 
+// It would return at once each time that something is waited for.
+static void pause_closed(struct alb_port *port)
+{
+    const struct timespec pause = alb_timespec(10 * ALB_NS_PER_MS);
+    note_closed(port);
+    nanosleep(&pause, NULL);
+}
+
 static bool is_still(int fd, const struct alb_port_file *file)
 {
     struct stat status;
@@ -238,18 +246,19 @@ static int wait_for(struct alb_port *port, struct pollfd *files, nfds_t count, c
     short events = 0;
     for (nfds_t i = 0; found > 0 && i < count; i++)
         events |= files[i].revents;
-    if (events & POLLNVAL) {
-        note_closed(port);
-        const struct timespec pause = alb_timespec(10 * ALB_NS_PER_MS); // it would return at once each time
-        nanosleep(&pause, NULL);
-    }
+    if (events & POLLNVAL)
+        pause_closed(port);
     return found;
 }
 
+// What has something and gives nothing is another file by now, /dev/null for one.
 static void take_wakes(struct alb_port *port, const struct pollfd *file)
 {
-    if (file->revents && alb_sys_eventfd_take(port->wake_fd) < 0 && errno == EBADF)
-        note_closed(port);
+    if (!(file->revents & POLLIN))
+        return;
+    ssize_t took = alb_sys_eventfd_take(port->wake_fd);
+    if (took == 0 || (took < 0 && errno == EBADF))
+        pause_closed(port);
 }
 
 struct alb_port_news alb_port_sleep(struct alb_port *port, alb_time until, bool for_links)

@@ -6,6 +6,7 @@
 #include "device/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
@@ -322,6 +323,23 @@ static void alb_port_take_front__waits_for_a_fork(void **state)
     alb_port_close(&other);
 }
 
+// A daemon that puts /dev/null in the place of everything, say.
+static void alb_port_sleep__of_a_program_that_has_another_file_there(void **state)
+{
+    enum { MANY = 50 };
+    struct context c;
+    open_context(&c);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), sleeps = 0;
+    assert_true(dup2(null, c.port.wake_fd) >= 0);
+    alb_time until = alb_clock_now() + 100 * ALB_NS_PER_MS;
+    for (; alb_clock_now() < until && sleeps < MANY; sleeps++)
+        alb_port_sleep(&c.port, until, false);
+    assert_true(sleeps < MANY);
+    assert_true(c.port.is_closed);
+    close(null);
+    close_context(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +350,7 @@ int main(void)
         cmocka_unit_test(alb_port_note_found__turns_change_nothing),
         cmocka_unit_test(alb_port_sleep__tells_where_something_is),
         cmocka_unit_test(alb_port_ready__does_not_ask_what_a_sleep_has_told),
+        cmocka_unit_test(alb_port_sleep__of_a_program_that_has_another_file_there),
         cmocka_unit_test(alb_port_nap__ends_by_a_wake_alone),
         cmocka_unit_test(alb_port_note_found__ends_a_sleep),
         cmocka_unit_test(alb_port_set_interfaces__without_descriptors),
