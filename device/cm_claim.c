@@ -167,11 +167,13 @@ static int find(const struct lookup *lookup, uint8_t *slot)
     return error;
 }
 
-// Of the claims that the process itself holds, whose files are open.
+// Of the claims that the process itself holds, whose files are open. A thread that forks may have the mutex, and wait
+// for one that waits for the driver: who asks will ask again.
 static bool find_held(const struct lookup *lookup, uint8_t *slot)
 {
     bool is_found = false;
-    pthread_mutex_lock(&held.mutex);
+    if (pthread_mutex_trylock(&held.mutex) != 0)
+        return false;
     for (unsigned i = 0; i < ALB_COUNT(lookup->names) && !is_found; i++) {
         ALB_LIST_FOR_EACH (&held.claims, node) {
             const struct alb_cm_claim *claim = ALB_LIST_ENTRY(node, struct alb_cm_claim, link);

@@ -3,6 +3,7 @@
 #include "plugins/rdmacm/door.h"
 
 #include "device/address.h"
+#include "plugins/verbs/bridge.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static int claim(struct rdmacm_id *id, const struct alb_addr *addr, uint16_t por
         .is_one_family = id->is_one_family,
         .slot = alb_device_slot(rdmacm_device()),
     };
-    return alb_cm_claim(&id->claim, &place);
+    return albedo_bridge_claim(&id->claim, &place);
 }
 
 static int claim_any(struct rdmacm_id *id, const struct alb_addr *addr, uint16_t *port)
@@ -68,7 +69,7 @@ static int bind_to(struct rdmacm_id *id, const struct alb_addr *wanted, uint16_t
     if (error)
         return error;
     if (id->is_reusable)
-        alb_cm_claim_end(&id->claim);
+        albedo_bridge_claim_end(&id->claim);
     id->is_bound = true;
     id->is_any = rdmacm_is_any(addr);
     if (!id->is_any)
@@ -105,7 +106,7 @@ int rdmacm_set_one_family(struct rdmacm_id *id, bool is_one_family)
     id->is_one_family = is_one_family;
     if (!is_any_ipv6 || id->claim.fd < 0 || was == is_one_family)
         return 0;
-    alb_cm_claim_end(&id->claim);
+    albedo_bridge_claim_end(&id->claim);
     int error = claim_bound(id);
     if (error) {
         id->is_one_family = was;
@@ -130,7 +131,7 @@ static int listen_now(struct rdmacm_id *id, int backlog)
     if (!error)
         error = alb_cm_listen(id->cm, &listen);
     if (!error)
-        error = alb_cm_claim_listen(&id->claim);
+        error = albedo_bridge_claim_listen(&id->claim);
     if (error && id->cm) {
         alb_cm_id_destroy(id->cm, alb_device_now());
         id->cm = NULL;
@@ -138,7 +139,7 @@ static int listen_now(struct rdmacm_id *id, int backlog)
     rdmacm_unlock();
     id->is_listening = !error;
     if (error && id->is_reusable) // as it was bound
-        alb_cm_claim_end(&id->claim);
+        albedo_bridge_claim_end(&id->claim);
     return error;
 }
 

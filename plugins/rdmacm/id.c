@@ -2,6 +2,8 @@
 // Ids: life, options, and what there is to ask.
 #include "plugins/rdmacm/door.h"
 
+#include "plugins/verbs/bridge.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +69,7 @@ bool rdmacm_is_begun(const struct rdmacm_id *id)
 
 void rdmacm_id_free(struct rdmacm_id *id)
 {
-    alb_cm_claim_end(&id->claim);
+    albedo_bridge_claim_end(&id->claim);
     if (id->is_sync)
         rdma_destroy_event_channel(id->id.channel);
     rdmacm_channel_leave(id);
@@ -171,7 +173,7 @@ static int set_reusable(struct rdmacm_id *id, const void *value, size_t length)
         return EINVAL;
     id->is_reusable = is_reusable;
     if (is_reusable)
-        alb_cm_claim_end(&id->claim);
+        albedo_bridge_claim_end(&id->claim);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "device/directory.h"
 #include "device/slot.h"
+#include "plugins/verbs/bridge.h"
 
 #include <string.h>
 #include <time.h>
@@ -46,7 +47,7 @@ static bool find_soon(uint64_t service_id, const struct alb_addr *addr, uint8_t 
 {
     static const struct timespec pause = {.tv_nsec = 1000 * 1000};
     for (int tries = 50; tries > 0; tries--) {
-        if (alb_cm_claim_find(gsi_index(), service_id, addr, slot) == 0)
+        if (albedo_bridge_claim_find(gsi_index(), service_id, addr, slot) == 0)
             return true;
         nanosleep(&pause, NULL);
     }

@@ -21,3 +21,23 @@ void alb_door_on_cm(void *user)
     if (on_cm)
         on_cm(user);
 }
+
+int albedo_bridge_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
+{
+    return alb_cm_claim(claim, place);
+}
+
+int albedo_bridge_claim_listen(struct alb_cm_claim *claim)
+{
+    return alb_cm_claim_listen(claim);
+}
+
+void albedo_bridge_claim_end(struct alb_cm_claim *claim)
+{
+    alb_cm_claim_end(claim);
+}
+
+int albedo_bridge_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
+{
+    return alb_cm_claim_find(gsi_index, service_id, local, slot);
+}
