@@ -104,8 +104,10 @@ void alb_directory_complain(int error, const char *what)
 {
     char folder[ALB_DIRECTORY_FOLDER_MAX];
     alb_directory_folder((uint32_t)geteuid(), folder);
-    alb_log(ALB_LOG_WARNING, "host directory %s: %s: %s%s", folder, strerror(error), what,
-            is_of_the_place(error) ? "; ALBEDO_DIRECTORY names another place" : "");
+    const char *advice = error == EMFILE          ? "; `ulimit -n` bounds how many descriptors there may be"
+                         : is_of_the_place(error) ? "; ALBEDO_DIRECTORY names another place"
+                                                  : "";
+    alb_log(ALB_LOG_WARNING, "host directory %s: %s: %s%s", folder, strerror(error), what, advice);
 }
 
 static int check_folder(int fd, uint32_t uid)

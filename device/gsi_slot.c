@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "device/gsi_slot.h"
 
+#include "device/cancel.h"
 #include "device/cm_claim.h"
+#include "device/directory_file.h"
 #include "wire/cm.h"
 #include "wire/datagram.h"
 
@@ -42,6 +44,17 @@ static bool may_look_up(struct alb_gsi_finder *finder, alb_time now)
     return finder->lookups < ALB_GSI_LOOKUPS;
 }
 
+// Nobody else would say why connections do not come about.
+static void complain(struct alb_gsi_finder *finder, int error)
+{
+    if (finder->has_complained)
+        return;
+    finder->has_complained = true;
+    int cancel = alb_cancel_off();
+    alb_directory_complain(error, "requests to connect by rdma_cm stay unanswered");
+    alb_cancel_back(cancel);
+}
+
 static enum alb_gsi_place look_up(struct alb_gsi_finder *finder, const struct question *question, alb_time now,
                                   uint8_t *slot)
 {
@@ -49,8 +62,12 @@ static enum alb_gsi_place look_up(struct alb_gsi_finder *finder, const struct qu
         return ALB_GSI_UNKNOWN;
     finder->lookups++;
     int error = alb_cm_claim_find(question->gsi_index, question->service_id, question->local, slot);
-    if (error)
-        return error == ENOENT ? ALB_GSI_HOLDER : ALB_GSI_UNKNOWN;
+    if (error == ENOENT)
+        return ALB_GSI_HOLDER;
+    if (error) {
+        complain(finder, error);
+        return ALB_GSI_UNKNOWN;
+    }
     *place_of(finder, question) = (struct alb_gsi_found){
         .until = now + ALB_GSI_FOUND_NS,
         .service_id = question->service_id,

@@ -26,6 +26,7 @@ struct alb_gsi_found {
 struct alb_gsi_finder {
     alb_time period_began;
     uint32_t lookups;                          // in this period
+    bool has_complained;                       // that nothing can be looked up
     struct alb_gsi_found found[ALB_GSI_FOUND]; // by service
 };
 

@@ -369,7 +369,7 @@ static void alb_directory_enter__says_why(void **state)
     char text[ALB_LOG_LINE_MAX];
     enter_in_vain(3, text, sizeof(text));
     assert_non_null(strstr(text, ": Too many open files: \"albedo stat\" will not show this process, and rdma_cm can "
-                                 "neither bind nor listen in it\n"));
+                                 "neither bind nor listen in it; `ulimit -n` bounds"));
     setenv("ALBEDO_DIRECTORY", "/nowhere/at/all", 1);
     enter_in_vain(RLIM_INFINITY, text, sizeof(text));
     assert_non_null(strstr(text,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "device/gsi_slot.h"
 
+#include "base/log.h"
 #include "base/tests/test.h"
 #include "device/cm_claim.h"
 #include "device/tests/own_directory.h"
+#include "device/tests/said.h"
 #include "wire/cm.h"
 #include "wire/datagram.h"
 
@@ -64,15 +66,22 @@ static void slot__of_a_request_without_descriptors(void **state)
         .gsi_index = ALB_GSI_QPN, .service_id = 7, .addr = {{[10] = 0xff, [11] = 0xff}}, .slot = 200};
     struct alb_cm_claim claim;
     struct rlimit usual, none;
+    struct said said;
+    char text[ALB_LOG_LINE_MAX];
     elsewhere.req.service_id = 8;
     assert_int_equal(alb_cm_claim(&claim, &place), 0);
     assert_int_equal(alb_cm_claim_listen(&claim), 0);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
     none = usual;
     none.rlim_cur = 0;
+    said_begin(&said);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     int own = slot_of(&here), others = slot_of(&elsewhere);
+    slot_of(&elsewhere);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    said_end(&said, text, sizeof(text));
+    assert_non_null(strstr(text, "Too many open files: requests to connect by rdma_cm stay unanswered; `ulimit -n`"));
+    assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n')); // once
     assert_int_equal(own, 200);
     assert_int_equal(others, -2);
     assert_int_equal(slot_of(&elsewhere), -1);

@@ -4,6 +4,9 @@
 // the program takes from there.
 #include "plugins/rdmacm/rsocket_stream.h"
 
+#include "base/log.h"
+
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +168,16 @@ static int answer(struct rsocket_stream *stream, const struct rdma_conn_param *a
     return rdma_accept(stream->id, &param) ? errno : 0;
 }
 
+// Once: the program hears nothing of a connection that is not made. EPROTO is its peer's affair.
+static void complain(const struct rsocket_stream *listener, int error)
+{
+    static atomic_flag is_said = ATOMIC_FLAG_INIT;
+    if (error == EPROTO || !alb_log_is_shown(ALB_LOG_WARNING) || atomic_flag_test_and_set(&is_said))
+        return;
+    alb_log(ALB_LOG_WARNING, "rsocket %d listens, and must refuse a connection: %s%s", listener->rs.fd, strerror(error),
+            error == EMFILE ? "; `ulimit -n` bounds how many descriptors there may be" : "");
+}
+
 static void on_request(struct rsocket_stream *listener, struct rdma_cm_event *event)
 {
     struct rdma_cm_id *id = event->id;
@@ -177,16 +190,21 @@ static void on_request(struct rsocket_stream *listener, struct rdma_cm_event *ev
         memcpy(hello, asked.private_data, asked.private_data_len);
     asked.private_data = asked.private_data ? hello : NULL;
     rdma_ack_cm_event(event);
-    if (adopt(listener, id, &stream)) {
+    int error = adopt(listener, id, &stream);
+    if (error) {
+        complain(listener, error);
         rdma_reject(id, NULL, 0);
         rdma_destroy_id(id);
         return;
     }
     rsocket_stream_set_state(stream, RSOCKET_ACCEPTING);
-    int error = answer(stream, &asked);
+    error = answer(stream, &asked);
     if (error)
         rdma_reject(id, NULL, 0);
-    if (error || rsocket_service_watch(&stream->rs)) {
+    else
+        error = rsocket_service_watch(&stream->rs);
+    if (error) {
+        complain(listener, error);
         rsocket_stream_abandon(stream);
         return;
     }
