@@ -36,8 +36,12 @@ int libraries_find(const char *command, char directory[PATH_MAX])
     for (size_t i = 0; i < ALB_COUNT(places); i++) {
         char place[PATH_MAX];
         int needed = snprintf(place, sizeof(place), "%s/%s", bin, places[i]);
-        if (needed > 0 && (size_t)needed < sizeof(place) && holds_doors(place) && realpath(place, directory) != NULL)
+        if (needed <= 0 || (size_t)needed >= sizeof(place) || !holds_doors(place))
+            continue;
+        if (realpath(place, directory) != NULL)
             return COMMAND_OK;
+        if (errno != ENOENT)
+            return command_error(COMMAND_FAILED, command, "%s: %s", place, strerror(errno));
     }
     return command_error(COMMAND_FAILED, command,
                          "%s and %s are not in %s/" ALBEDO_LIBRARIES_FROM_BIN
