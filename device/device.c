@@ -174,6 +174,15 @@ static int open_board(struct alb_device *device, const struct alb_device_options
     return 0;
 }
 
+static int fill_at_random(const struct alb_device *device, void *bytes, size_t size)
+{
+    if (getrandom(bytes, size, 0) == (ssize_t)size)
+        return 0;
+    int error = errno;
+    alb_log(ALB_LOG_ERROR, "%s: getrandom(2): %s; a sandbox must allow it", device->name, strerror(error));
+    return error;
+}
+
 static int open_edge(struct alb_device *device, const struct alb_device_options *options)
 {
     struct alb_edge_stats *stats = &device->board.header->edge_stats;
@@ -181,8 +190,7 @@ static int open_edge(struct alb_device *device, const struct alb_device_options 
     uint8_t *buffers = get_pages(ALB_RX_MESSAGES * ALB_RX_BUFFER_BYTES);
     bool icrc_ones = device->kind->icrc_ones; // nothing is to be learnt of peers then
     void *idents = icrc_ones ? NULL : get_pages(alb_idents_bytes());
-    int error =
-        buffers && (idents || icrc_ones) && getrandom(&hash_key, sizeof(hash_key), 0) == sizeof(hash_key) ? 0 : ENOMEM;
+    int error = buffers && (idents || icrc_ones) ? fill_at_random(device, &hash_key, sizeof(hash_key)) : ENOMEM;
     if (!error)
         error =
             alb_sender_init(&device->sender, &device->port, stats, icrc_ones, &options->faults, options->fault_seed);
@@ -242,9 +250,9 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     config.dcqcn.increase_ns = config.dcqcn.alpha_ns = DCQCN_TIMER_NS;
     config.receive_budget_bytes = alb_socket_receive_bytes(&device->port.own[0]);
     config.trace_records = device->has_trace ? ALB_TRACE_FILE_RECORDS : 0;
-    if (getrandom(config.seed, sizeof(config.seed), 0) != sizeof(config.seed))
-        return EIO;
-    int error = open_board(device, options, &config);
+    int error = fill_at_random(device, config.seed, sizeof(config.seed));
+    if (!error)
+        error = open_board(device, options, &config);
     if (error)
         return error;
     error = open_corruption(device, options);

@@ -367,6 +367,35 @@ static void alb_device_open__an_address_that_cannot_be_bound(void **state)
     assert_true(network_namespace_run(says_which_address_cannot_be_bound));
 }
 
+static bool refuses_random;
+ssize_t __real_getrandom(void *bytes, size_t size, unsigned flags);
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
+
+// The linker puts it before getrandom (--wrap).
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
+{
+    if (!refuses_random)
+        return __real_getrandom(bytes, size, flags);
+    errno = ENOSYS;
+    return -1;
+}
+
+static void alb_device_open__without_random_numbers(void **state)
+{
+    struct alb_device_options *options = pair_options("127.92.0.15");
+    struct alb_device *device;
+    struct said said;
+    char text[512];
+    said_begin(&said);
+    refuses_random = true;
+    int error = alb_device_open("roce0", options, &device);
+    refuses_random = false;
+    said_end(&said, text, sizeof(text));
+    assert_int_equal(error, ENOSYS);
+    assert_non_null(strstr(text, "roce0: getrandom(2): Function not implemented"));
+    free(options);
+}
+
 // An address of this host that others can reach; false: it has none. Nothing is sent to it.
 static bool find_reachable(char *text)
 {
@@ -465,6 +494,7 @@ int main(void)
         cmocka_unit_test(alb_device_open__without_descriptors),
         cmocka_unit_test(alb_device_open__all_slots_taken),
         cmocka_unit_test(alb_device_open__an_address_that_cannot_be_bound),
+        cmocka_unit_test(alb_device_open__without_random_numbers),
         cmocka_unit_test(alb_device_resolve__same_host),
     };
     const struct CMUnitTest albedo_tests[] = {
