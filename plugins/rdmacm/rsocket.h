@@ -106,8 +106,8 @@ int rsocket_table_add(struct rsocket *rs);
 // Gives a descriptor that a call has just returned the number of an rsocket, which is above those that the program has
 // for other things (docs/COMPATIBILITY.md); where none can be had, and for a negative one, nothing changes.
 int rsocket_number(int fd);
-// Gives it a number that is free now instead of its own. An error number.
-int rsocket_table_renumber(struct rsocket *rs);
+// Gives it a number that is free now instead of its own. False: there was none, and it keeps its own.
+bool rsocket_table_renumber(struct rsocket *rs);
 // Takes it out of the table; the table's reference is the caller's. NULL: it is not there (any more).
 struct rsocket *rsocket_table_take(int fd);
 // The lowest number at or above one, with a reference, or NULL.

@@ -297,18 +297,16 @@ static int take_accepted(struct rsocket *rs, struct rsocket_stream **out)
 }
 
 // Its number is one that was free when the program asked, as with sockets: librspreload takes a number of its own just
-// before, and counts on it to be the lower one.
+// before, and counts on it to be the lower one. Where none is free, the number that it has is as good.
 static int number_of(struct rsocket_stream *accepted)
 {
     struct rsocket *rs = &accepted->rs;
     rsocket_lock(rs);
-    int error = rsocket_table_renumber(rs);
-    if (!error)
+    if (rsocket_table_renumber(rs))
         rsocket_service_again(rs); // under its new number
+    int fd = rs->fd;
     rsocket_unlock(rs);
-    if (error)
-        rsocket_stream_abandon(accepted);
-    return error;
+    return fd;
 }
 
 // The peer's name is that of the caller, whatever has become of the stream since.
@@ -323,10 +321,8 @@ static int accept_next(int socket, int *fd, struct sockaddr_storage *peer)
     if (error)
         return error;
     *peer = accepted->id->route.addr.dst_storage;
-    error = number_of(accepted);
-    if (!error)
-        *fd = accepted->rs.fd;
-    return error;
+    *fd = number_of(accepted);
+    return 0;
 }
 
 int raccept(int socket, struct sockaddr *address, socklen_t *length)

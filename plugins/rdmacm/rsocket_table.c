@@ -93,11 +93,11 @@ int rsocket_number(int fd)
     return fresh;
 }
 
-int rsocket_table_renumber(struct rsocket *rs)
+bool rsocket_table_renumber(struct rsocket *rs)
 {
     int old = rs->fd, fresh = renumbered(old);
     if (fresh < 0)
-        return errno;
+        return false;
     pthread_mutex_lock(&table.lock);
     bool has_room = make_room(fresh);
     if (has_room) {
@@ -107,7 +107,7 @@ int rsocket_table_renumber(struct rsocket *rs)
     }
     pthread_mutex_unlock(&table.lock);
     close(has_room ? old : fresh);
-    return has_room ? 0 : ENOMEM;
+    return has_room;
 }
 
 struct rsocket *rsocket_table_next(int fd)

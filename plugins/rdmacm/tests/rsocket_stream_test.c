@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -423,6 +424,31 @@ static void numbers__above_what_was_taken_before(void **state)
     close_ends(&(struct ends){listener, client, server});
 }
 
+// The stream has its number already: all that accepting could do without one is to lose it.
+static void accept__no_descriptor_is_free(void **state)
+{
+    enum { LIMIT = 64 };
+    struct rlimit usual, low;
+    struct sockaddr_storage here;
+    int taken[LIMIT], count = 0;
+    int listener = listen_here(&here), client = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(rconnect(client, (struct sockaddr *)&here, sizeof(struct sockaddr_in)), 0);
+    assert_int_equal(wait_for(listener, POLLIN), POLLIN);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    low = (struct rlimit){LIMIT, usual.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while (count < LIMIT && (taken[count] = dup(STDERR_FILENO)) >= 0)
+        count++;
+    int server = raccept(listener, NULL, NULL);
+    while (count > 0)
+        close(taken[--count]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_true(server >= 0);
+    assert_int_equal(rsend(client, "x", 1, 0), 1);
+    receive_all(server, &(char){0}, 1);
+    close_ends(&(struct ends){.listener = listener, .client = client, .server = server});
+}
+
 static void options__kept_and_refused(void **state)
 {
     struct ends ends = open_ends(0);
@@ -621,6 +647,7 @@ int main(void)
         cmocka_unit_test(connect__nobody_answers),
         cmocka_unit_test(poll__with_ordinary_descriptors),
         cmocka_unit_test(numbers__above_what_was_taken_before),
+        cmocka_unit_test(accept__no_descriptor_is_free),
         cmocka_unit_test(options__kept_and_refused),
         cmocka_unit_test(iomap__written_by_offset),
         cmocka_unit_test(iomap__whose_peer_has_gone),
