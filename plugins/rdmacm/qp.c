@@ -235,15 +235,19 @@ static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
         attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
         attr->xrcd = rdmacm_default_xrcd();
     }
-    id->id.pd = attr->pd;
-    id->id.qp_type = attr->qp_type;
+    enum ibv_qp_type type_before = id->id.qp_type;
+    id->id.qp_type = attr->qp_type; // the moves of the queue pair go by it
     take_from_id(&id->id, attr);
     int error = find_cqs(id, attr);
     if (!error)
         error = create_qp(id, attr);
-    if (error)
+    if (error) {
+        id->id.qp_type = type_before;
         take_back_cqs(id, attr);
-    return error;
+        return error;
+    }
+    id->id.pd = attr->pd;
+    return 0;
 }
 
 int rdma_create_qp_ex(struct rdma_cm_id *outer, struct ibv_qp_init_attr_ex *attr)

@@ -257,6 +257,24 @@ static void qp__one_that_failed_is_tried_again(void **state)
     rdma_destroy_ep(id);
 }
 
+// The program may let the protection domain go that it had brought: the id is as it was.
+static void qp__one_that_failed_leaves_nothing_in_its_id(void **state)
+{
+    struct ibv_qp_init_attr attr = {.cap = wanted.cap, .qp_type = IBV_QPT_UC};
+    struct rdma_cm_id *id = create_ep(0, "7471", false);
+    struct ibv_pd *usual = id->pd, *pd = ibv_alloc_pd(id->verbs);
+    assert_non_null(pd);
+    attr.cap.max_send_sge = 1 << 20;
+    expect_errno(rdma_create_qp(id, pd, &attr), EINVAL);
+    assert_ptr_equal(id->pd, usual);
+    assert_int_equal(id->qp_type, IBV_QPT_RC);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    attr = (struct ibv_qp_init_attr){.cap = wanted.cap, .qp_type = IBV_QPT_RC};
+    assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+    assert_ptr_equal(id->qp->pd, usual);
+    rdma_destroy_ep(id);
+}
+
 static void srq__one_that_failed_is_tried_again(void **state)
 {
     struct ibv_srq_init_attr_ex attr = {
@@ -293,6 +311,7 @@ int main(void)
         cmocka_unit_test(qp__takes_the_shared_queue_of_its_id),
         cmocka_unit_test(qp__other_completion_queues_than_those_of_its_id),
         cmocka_unit_test(qp__one_that_failed_is_tried_again),
+        cmocka_unit_test(qp__one_that_failed_leaves_nothing_in_its_id),
         cmocka_unit_test(srq__one_that_failed_is_tried_again),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
