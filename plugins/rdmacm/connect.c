@@ -194,6 +194,8 @@ int rdma_establish(struct rdma_cm_id *outer)
 static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param *param,
                              const struct alb_cm_private *data)
 {
+    if (data->length > alb_cm_private_bytes(ALB_CM_REP)) // nothing has changed yet: the program may try again
+        return EINVAL;
     bool asks_all = !param || param->initiator_depth == RDMA_MAX_INIT_DEPTH;
     bool gives_all = !param || param->responder_resources == RDMA_MAX_RESP_RES;
     id->rd_atomic = ALB_MIN(asks_all ? id->initiator_depth : param->initiator_depth, (uint8_t)RDMACM_RD_ATOMIC_MAX);
