@@ -194,6 +194,9 @@ int rsocket_option_give(const void *from, size_t bytes, void *value, socklen_t *
 
 // ---- rsocket_calls.c
 
+// Copies an address that a program gives, which must be a whole one of the rsocket's family. An error number.
+int rsocket_take_address(const struct rsocket *rs, const struct sockaddr *address, socklen_t length,
+                         struct sockaddr_storage *copy);
 // Hands an address out, cut to *length, which then is that of the whole; either may be NULL.
 void rsocket_give_address(const struct sockaddr_storage *from, struct sockaddr *address, socklen_t *length);
 

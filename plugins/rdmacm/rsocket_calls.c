@@ -58,6 +58,18 @@ int rshutdown(int socket, int how)
 
 // ---- receiving
 
+int rsocket_take_address(const struct rsocket *rs, const struct sockaddr *address, socklen_t length,
+                         struct sockaddr_storage *copy)
+{
+    if (!address || length < sizeof(struct sockaddr_in) || length > sizeof(*copy))
+        return EINVAL;
+    memset(copy, 0, sizeof(*copy));
+    memcpy(copy, address, length);
+    if (copy->ss_family != rs->domain)
+        return EAFNOSUPPORT;
+    return copy->ss_family == AF_INET6 && length < sizeof(struct sockaddr_in6) ? EINVAL : 0;
+}
+
 void rsocket_give_address(const struct sockaddr_storage *from, struct sockaddr *address, socklen_t *length)
 {
     socklen_t whole = from->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);

@@ -20,14 +20,12 @@ enum {
 int rsocket_stream_bind(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
 {
     struct rsocket_stream *stream = rsocket_stream(rs);
-    struct sockaddr_storage copy = {0};
+    struct sockaddr_storage copy;
     if (stream->state != RSOCKET_NEW)
         return EINVAL;
-    if (!address || length < sizeof(struct sockaddr_in) || length > sizeof(copy))
-        return EINVAL;
-    memcpy(&copy, address, length);
-    if (copy.ss_family != rs->domain)
-        return EAFNOSUPPORT;
+    int error = rsocket_take_address(rs, address, length, &copy);
+    if (error)
+        return error;
     return rdma_bind_addr(stream->id, (struct sockaddr *)&copy) ? errno : 0;
 }
 
@@ -53,13 +51,12 @@ static int state_error(enum rsocket_state state)
 static int begin_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
 {
     struct rsocket_stream *stream = rsocket_stream(rs);
-    struct sockaddr_storage copy = {0};
+    struct sockaddr_storage copy;
     int error = state_error(stream->state);
+    if (!error)
+        error = rsocket_take_address(rs, address, length, &copy);
     if (error)
         return error;
-    if (!address || length < sizeof(struct sockaddr_in) || length > sizeof(copy))
-        return EINVAL;
-    memcpy(&copy, address, length);
     if (rdma_resolve_addr(stream->id, NULL, (struct sockaddr *)&copy, RESOLVE_MS))
         return errno;
     rsocket_stream_set_state(stream, RSOCKET_CONNECTING);
@@ -252,6 +249,14 @@ void rsocket_stream_take_accepted(struct rsocket_stream *listener, struct alb_li
         alb_list_push_back(taken, node);
 }
 
+// An id has no family of its own: rdma_listen of one that is bound to nothing listens at IPv4's addresses.
+static int ensure_bound(struct rsocket_stream *stream)
+{
+    struct sockaddr_storage any = {.ss_family = (sa_family_t)stream->rs.domain};
+    bool is_bound = stream->id->route.addr.src_storage.ss_family != AF_UNSPEC;
+    return is_bound || rdma_bind_addr(stream->id, (struct sockaddr *)&any) == 0 ? 0 : errno;
+}
+
 static int listen_now(struct rsocket_stream *stream, int backlog)
 {
     if (stream->state != RSOCKET_NEW && stream->state != RSOCKET_LISTENING)
@@ -259,6 +264,9 @@ static int listen_now(struct rsocket_stream *stream, int backlog)
     stream->backlog = backlog <= 0 ? BACKLOG_DEFAULT : (uint32_t)ALB_MIN(backlog, BACKLOG_MAX);
     if (stream->state == RSOCKET_LISTENING)
         return 0;
+    int error = ensure_bound(stream);
+    if (error)
+        return error;
     if (rdma_listen(stream->id, (int)stream->backlog))
         return errno;
     rsocket_stream_set_state(stream, RSOCKET_LISTENING);

@@ -17,12 +17,10 @@ enum {
 static int key_of(const struct rsocket *rs, const struct sockaddr *address, socklen_t length,
                   struct rsocket_peer_key *key)
 {
-    struct sockaddr_storage copy = {0};
-    if (!address || length < sizeof(struct sockaddr_in) || length > sizeof(copy))
-        return EINVAL;
-    memcpy(&copy, address, length);
-    if (copy.ss_family != rs->domain)
-        return EAFNOSUPPORT;
+    struct sockaddr_storage copy;
+    int error = rsocket_take_address(rs, address, length, &copy);
+    if (error)
+        return error;
     memset(key, 0, sizeof(*key));
     return rdmacm_get_sockaddr((struct sockaddr *)&copy, &key->addr, &key->port) ? 0 : EAFNOSUPPORT;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A listener that cannot take what comes.
+// How streams come into being, where that is not the usual way, or cannot.
 #include "fixture.h"
 
 #include "base/log.h"
 #include "device/tests/said.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <rdma/rsocket.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -78,10 +79,55 @@ static void listener__says_once_that_there_are_no_descriptors(void **state)
     assert_int_equal(rclose(listener), 0);
 }
 
+// Addresses are those of the rsocket's family, and whole, as with sockets.
+static void connect__an_address_of_another_family(void **state)
+{
+    struct sockaddr_storage ipv4 = fixture_sockaddr(fixture_address, 7471), ipv6 = fixture_sockaddr("::1", 7471);
+    int of_ipv4 = rsocket(AF_INET, SOCK_STREAM, 0), of_ipv6 = rsocket(AF_INET6, SOCK_STREAM, 0);
+    expect_errno(rconnect(of_ipv4, (struct sockaddr *)&ipv6, sizeof(struct sockaddr_in6)), EAFNOSUPPORT);
+    expect_errno(rconnect(of_ipv6, (struct sockaddr *)&ipv4, sizeof(struct sockaddr_in)), EAFNOSUPPORT);
+    assert_int_equal(rclose(of_ipv4), 0);
+    assert_int_equal(rclose(of_ipv6), 0);
+}
+
+static void connect__half_an_address(void **state)
+{
+    struct sockaddr_storage ipv6 = fixture_sockaddr("::1", 7471);
+    for (int i = 0; i < 2; i++) {
+        int fd = rsocket(AF_INET6, i == 0 ? SOCK_STREAM : SOCK_DGRAM, 0);
+        assert_true(fd >= 0);
+        expect_errno(rconnect(fd, (struct sockaddr *)&ipv6, sizeof(struct sockaddr_in)), EINVAL);
+        expect_errno(rbind(fd, (struct sockaddr *)&ipv6, sizeof(struct sockaddr_in)), EINVAL);
+        assert_int_equal(rclose(fd), 0);
+    }
+}
+
+static void listen__unbound_at_addresses_of_its_family(void **state)
+{
+    static const int families[] = {AF_INET, AF_INET6};
+    for (int i = 0; i < 2; i++) {
+        struct sockaddr_storage name, there;
+        socklen_t length = sizeof(name);
+        if (families[i] == AF_INET6 && !fixture_has_ipv6)
+            continue;
+        int listener = rsocket(families[i], SOCK_STREAM, 0), client = rsocket(families[i], SOCK_STREAM, 0);
+        assert_int_equal(rlisten(listener, 1), 0);
+        assert_int_equal(rgetsockname(listener, (struct sockaddr *)&name, &length), 0);
+        assert_int_equal(name.ss_family, families[i]);
+        there = fixture_sockaddr(i == 0 ? fixture_address : "::1", ntohs(((struct sockaddr_in *)&name)->sin_port));
+        assert_int_equal(rconnect(client, (struct sockaddr *)&there, length), 0);
+        assert_int_equal(rclose(client), 0);
+        assert_int_equal(rclose(listener), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listener__says_once_that_there_are_no_descriptors),
+        cmocka_unit_test(connect__an_address_of_another_family),
+        cmocka_unit_test(connect__half_an_address),
+        cmocka_unit_test(listen__unbound_at_addresses_of_its_family),
     };
     return cmocka_run_group_tests_name("rsocket_connect", tests, fixture_setup, NULL);
 }
