@@ -225,13 +225,6 @@ void alb_report_write(const struct alb_board_header *header, const struct alb_bo
     fputs("}\n", to);
 }
 
-// True if that is a name of something that must stay: a device, a pipe, /dev/stdout (which is a link).
-static bool is_no_plain_file(const char *name)
-{
-    struct stat status;
-    return lstat(name, &status) == 0 && !S_ISREG(status.st_mode);
-}
-
 static void write_board(const struct alb_board *board, FILE *file)
 {
     struct alb_board_rows rows;
@@ -261,6 +254,42 @@ static bool write_and_close(const struct alb_board *board, FILE *file)
 static int standard_stream(const char *name)
 {
     return strcmp(name, "/dev/stdout") == 0 ? STDOUT_FILENO : strcmp(name, "/dev/stderr") == 0 ? STDERR_FILENO : -1;
+}
+
+// What is behind a descriptor of the process may be a plain file that the program writes, too.
+static bool names_descriptor(const char *name)
+{
+    return strncmp(name, "/dev/fd/", 8) == 0 || strncmp(name, "/proc/", 6) == 0;
+}
+
+// Puts the name that a link leads to in its place, which may be that of nothing yet. False, with errno, if there is no
+// end of links.
+static bool follow_links(char *name, size_t size)
+{
+    enum { LINKS_MAX = 40 }; // as the kernel has it
+    char target[4096];
+    for (int i = 0; i < LINKS_MAX && !names_descriptor(name); i++) {
+        ssize_t length = readlink(name, target, sizeof(target));
+        if (length < 0)
+            return true;
+        const char *slash = strrchr(name, '/');
+        size_t folder = target[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - name);
+        if (folder + (size_t)length >= size) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        memcpy(name + folder, target, (size_t)length);
+        name[folder + (size_t)length] = 0;
+    }
+    errno = ELOOP;
+    return names_descriptor(name);
+}
+
+// True if it is, or will be, a file of that name. Else it is something that must stay: a device, a pipe, /dev/stdout.
+static bool is_plain_file(const char *name)
+{
+    struct stat status;
+    return !names_descriptor(name) && (lstat(name, &status) != 0 || S_ISREG(status.st_mode));
 }
 
 // A pipe without a reader is not waited for.
@@ -298,14 +327,16 @@ static bool replace(const struct alb_board *board, const char *name)
 
 void alb_report_to_file(const struct alb_board *board, const char *path)
 {
-    char name[4096];
+    char name[4096], file[4096];
     if (!alb_outfile_expand(path, name, sizeof(name))) {
         alb_log(ALB_LOG_WARNING, "counters: the name of the file is too long");
         return;
     }
+    strcpy(file, name);
     sigset_t signals;
     alb_write_signals_hold(&signals);
-    bool is_written = is_no_plain_file(name) ? write_and_close(board, open_as_it_is(name)) : replace(board, name);
+    bool is_plain = follow_links(file, sizeof(file)) && is_plain_file(file);
+    bool is_written = is_plain ? replace(board, file) : write_and_close(board, open_as_it_is(name));
     int error = errno;
     alb_write_signals_release(&signals);
     if (!is_written)

@@ -20,5 +20,6 @@ const char *alb_report_qp_type(uint8_t type);
 const char *alb_report_qp_state(uint8_t state);
 
 // Writes the board to the file; every %p in the path becomes the process id. A file that is there is replaced in one
-// step; to what is none (/dev/stdout, a pipe) it is appended. When that fails, one warning is logged.
+// step, behind a link, too, which stays; to what is none (/dev/stdout, a pipe) it is appended. When that fails, one
+// warning is logged.
 void alb_report_to_file(const struct alb_board *board, const char *path);

@@ -148,20 +148,46 @@ static void alb_report_to_file__every_pid(void **state)
     unlink(path(name));
 }
 
+static void alb_report_to_file__replaces_what_a_link_leads_to(void **state)
+{
+    char links[2][128];
+    strcpy(links[0], path("link"));
+    strcpy(links[1], path("another"));
+    assert_int_equal(symlink("behind", links[0]), 0); // where there is nothing yet
+    assert_int_equal(symlink(links[0], links[1]), 0);
+    for (int i = 0; i < 3; i++) {
+        alb_report_to_file(&board, links[i % 2]);
+        assert_int_equal(reports_in_file(path("behind")), 1);
+        assert_int_equal(kind_of(path("behind")), S_IFREG);
+    }
+    assert_int_equal(kind_of(links[0]), S_IFLNK);
+    assert_int_equal(kind_of(links[1]), S_IFLNK);
+    unlink(path("behind"));
+    unlink(links[1]);
+    unlink(links[0]);
+    assert_int_equal(symlink(links[0], links[0]), 0);
+    alb_log_set_level(ALB_LOG_ERROR);
+    alb_report_to_file(&board, links[0]); // which has no end
+    assert_int_equal(kind_of(links[0]), S_IFLNK);
+    unlink(links[0]);
+}
+
+// The program may be writing to it.
+static void alb_report_to_file__appends_to_a_descriptor(void **state)
+{
+    char name[64];
+    int fd = open(path("output"), O_WRONLY | O_CREAT, 0600);
+    snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+    alb_report_to_file(&board, name);
+    alb_report_to_file(&board, name);
+    assert_int_equal(reports_in_file(path("output")), 2);
+    close(fd);
+    unlink(path("output"));
+}
+
 // As root, a name in its place would take /dev/stdout or /dev/null away from all programs.
 static void alb_report_to_file__leaves_what_is_no_file(void **state)
 {
-    char link[128];
-    strcpy(link, path("link"));
-    assert_int_equal(symlink(path("behind"), link), 0);
-    assert_int_equal(close(open(path("behind"), O_WRONLY | O_CREAT, 0600)), 0);
-    alb_report_to_file(&board, link);
-    alb_report_to_file(&board, link);
-    assert_int_equal(kind_of(link), S_IFLNK);
-    assert_int_equal(reports_in_file(path("behind")), 2);
-    unlink(link);
-    unlink(path("behind"));
-
     assert_int_equal(mkfifo(path("pipe"), 0600), 0);
     int reader = open(path("pipe"), O_RDONLY | O_NONBLOCK);
     alb_report_to_file(&board, path("pipe"));
@@ -191,6 +217,8 @@ int main(void)
         cmocka_unit_test(alb_report_write__a_peer_with_too_many_paths),
         cmocka_unit_test(alb_report_to_file__replaces_a_file),
         cmocka_unit_test(alb_report_to_file__every_pid),
+        cmocka_unit_test(alb_report_to_file__replaces_what_a_link_leads_to),
+        cmocka_unit_test(alb_report_to_file__appends_to_a_descriptor),
         cmocka_unit_test(alb_report_to_file__leaves_what_is_no_file),
         cmocka_unit_test(alb_report_to_file__leaves_nothing_where_it_fails),
     };
