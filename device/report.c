@@ -313,11 +313,22 @@ static FILE *open_as_it_is(const char *name)
     return file;
 }
 
+// A file of its own, also where another process of this number left one, or somebody else a link.
+static FILE *create(const char *name)
+{
+    unlink(name);
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
 static bool replace(const struct alb_board *board, const char *name)
 {
     char temporary[4096 + 16];
     snprintf(temporary, sizeof(temporary), "%s.%d", name, (int)getpid());
-    if (write_and_close(board, fopen(temporary, "we")) && rename(temporary, name) == 0)
+    if (write_and_close(board, create(temporary)) && rename(temporary, name) == 0)
         return true;
     int error = errno;
     unlink(temporary);

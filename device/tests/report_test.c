@@ -172,6 +172,21 @@ static void alb_report_to_file__replaces_what_a_link_leads_to(void **state)
     unlink(links[0]);
 }
 
+// The file may be where others write.
+static void alb_report_to_file__follows_no_link_of_others(void **state)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "plain.%d", (int)getpid());
+    assert_int_equal(close(open(path("theirs"), O_WRONLY | O_CREAT, 0600)), 0);
+    assert_int_equal(symlink("theirs", path(name)), 0);
+    alb_report_to_file(&board, path("plain"));
+    assert_int_equal(kind_of(path("plain")), S_IFREG);
+    assert_int_equal(reports_in_file(path("plain")), 1);
+    assert_int_equal(reports_in_file(path("theirs")), 0);
+    unlink(path("plain"));
+    unlink(path("theirs"));
+}
+
 // The program may be writing to it.
 static void alb_report_to_file__appends_to_a_descriptor(void **state)
 {
@@ -218,6 +233,7 @@ int main(void)
         cmocka_unit_test(alb_report_to_file__replaces_a_file),
         cmocka_unit_test(alb_report_to_file__every_pid),
         cmocka_unit_test(alb_report_to_file__replaces_what_a_link_leads_to),
+        cmocka_unit_test(alb_report_to_file__follows_no_link_of_others),
         cmocka_unit_test(alb_report_to_file__appends_to_a_descriptor),
         cmocka_unit_test(alb_report_to_file__leaves_what_is_no_file),
         cmocka_unit_test(alb_report_to_file__leaves_nothing_where_it_fails),
