@@ -171,14 +171,14 @@ SHIM_EXPORT char *__realpath_chk(const char *path, char *resolved, size_t resolv
 }
 
 // The mode that open takes as an argument only when it may create a file.
-#define MODE_OF(flags, mode)                                \
-    do {                                                    \
-        if (((flags)&O_CREAT) || ((flags)&__O_TMPFILE)) {   \
-            va_list arguments;                              \
-            va_start(arguments, flags);                     \
-            mode = (mode_t)va_arg(arguments, unsigned int); \
-            va_end(arguments);                              \
-        }                                                   \
+#define MODE_OF(flags, mode)                                             \
+    do {                                                                 \
+        if (((flags)&O_CREAT) || ((flags)&__O_TMPFILE) == __O_TMPFILE) { \
+            va_list arguments;                                           \
+            va_start(arguments, flags);                                  \
+            mode = (mode_t)va_arg(arguments, unsigned int);              \
+            va_end(arguments);                                           \
+        }                                                                \
     } while (0)
 
 SHIM_EXPORT int open(const char *path, int flags, ...)
