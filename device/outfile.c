@@ -18,11 +18,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+size_t alb_outfile_folder_bytes(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash + 1 - path) : 0;
+}
+
 bool alb_outfile_expand(const char *path, char *out, size_t size)
 {
+    const char *name = path + alb_outfile_folder_bytes(path);
     size_t used = 0;
     while (*path) {
-        bool is_pid = path[0] == '%' && path[1] == 'p';
+        bool is_pid = path >= name && path[0] == '%' && path[1] == 'p';
         int wrote = is_pid ? snprintf(out + used, size - used, "%d", (int)getpid())
                            : snprintf(out + used, size - used, "%c", *path);
         used += (size_t)wrote;

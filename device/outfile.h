@@ -15,11 +15,15 @@ struct alb_outfile {
     char path[4096 + 16];
 };
 
-// A path as users write it: every %p becomes the process id. False if that does not fit.
+// Bytes of a path before the file's own name. %p and %d stand for something in that name only: those of folders may be
+// ones that the user has not written.
+size_t alb_outfile_folder_bytes(const char *path);
+
+// A path as users write it: every %p of the file's name becomes the process id. False if that does not fit.
 bool alb_outfile_expand(const char *path, char *out, size_t size);
 
 // Creates or empties the file, or goes on behind what this process has written to it: a program may open and close a
-// device many times. %p in the path becomes the process id. If another process is writing the file, ".<pid>" is
+// device many times. %p in the name becomes the process id. If another process is writing the file, ".<pid>" is
 // appended to the name. One call at a time. Errors: those of open(2), ENAMETOOLONG.
 int alb_outfile_open(struct alb_outfile *file, const char *path);
 void alb_outfile_close(struct alb_outfile *file);

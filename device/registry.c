@@ -148,11 +148,11 @@ static bool append_name(char *path, size_t size, const char *name)
     return wrote > 0 && (size_t)wrote < size - length;
 }
 
-// Each %d becomes the device's name. False if it does not fit.
+// Each %d of the file's name becomes the device's. False if it does not fit.
 static bool put_name(char *path, size_t size, const char *name)
 {
     size_t length = strlen(name);
-    for (char *at = path; (at = strstr(at, "%d")) != NULL; at += length) {
+    for (char *at = path + alb_outfile_folder_bytes(path); (at = strstr(at, "%d")) != NULL; at += length) {
         size_t rest = strlen(at + 2) + 1;
         if ((size_t)(at - path) + length + rest > size)
             return false;
@@ -165,7 +165,7 @@ static bool put_name(char *path, size_t size, const char *name)
 // Two devices of a process must not write one file.
 static bool name_file(char *path, size_t size, const char *name, bool is_first)
 {
-    if (strstr(path, "%d"))
+    if (strstr(path + alb_outfile_folder_bytes(path), "%d"))
         return put_name(path, size, name);
     return is_first || append_name(path, size, name);
 }

@@ -272,8 +272,7 @@ static bool follow_links(char *name, size_t size)
         ssize_t length = readlink(name, target, sizeof(target));
         if (length < 0)
             return true;
-        const char *slash = strrchr(name, '/');
-        size_t folder = target[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - name);
+        size_t folder = target[0] == '/' ? 0 : alb_outfile_folder_bytes(name);
         if (folder + (size_t)length >= size) {
             errno = ENAMETOOLONG;
             return false;

@@ -19,7 +19,7 @@ uint16_t alb_report_path_port(const struct alb_board_header *header, const struc
 const char *alb_report_qp_type(uint8_t type);
 const char *alb_report_qp_state(uint8_t state);
 
-// Writes the board to the file; every %p in the path becomes the process id. A file that is there is replaced in one
+// Writes the board to the file; every %p of its name becomes the process id. A file that is there is replaced in one
 // step, behind a link, too, which stays; to what is none (/dev/stdout, a pipe) it is appended. When that fails, one
 // warning is logged.
 void alb_report_to_file(const struct alb_board *board, const char *path);

@@ -96,7 +96,7 @@ static void print_usage(FILE *to)
           "      --trace FILE    write the engine's events as JSON lines\n"
           "      --stats FILE    write the counters as JSON when the device closes\n"
           "  -h, --help          show this help\n\n"
-          "In FILE, %p becomes the process id, %d the device's name.\n",
+          "In a file's name, not in its folders', %p becomes the process id, %d the device's name.\n",
           to);
     print_policies(to);
 }
@@ -104,6 +104,13 @@ static void print_usage(FILE *to)
 static bool is_file_option(int option)
 {
     return option == OPTION_PCAP || option == OPTION_TRACE || option == OPTION_STATS;
+}
+
+// Why a folder may not be there.
+static const char *hint(const char *folder, int error)
+{
+    bool has_some = strstr(folder, "%p") || strstr(folder, "%d");
+    return error == ENOENT && has_some ? "; %p and %d stand for something only in the name of the file itself" : "";
 }
 
 // A file that the device will create: its folder must be there and writable, and the name absolute, since programs
@@ -126,8 +133,8 @@ static int set_file(const char *option, const char *path)
         return command_error(COMMAND_USAGE, "run", "--%s %s: %s", option, path, strerror(EISDIR));
     bool is_made = stat(absolute, &status) != 0 || S_ISREG(status.st_mode); // else it is a device, a pipe, /dev/stdout
     if (is_made && access(parent, W_OK | X_OK) != 0)
-        return command_error(COMMAND_USAGE, "run", "--%s %s: cannot create files in %s: %s", option, path, parent,
-                             strerror(errno));
+        return command_error(COMMAND_USAGE, "run", "--%s %s: cannot create files in %s: %s%s", option, path, parent,
+                             strerror(errno), hint(parent, errno));
     int error = environment_set(option, absolute);
     return error == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, "run", "%s", strerror(error));
 }

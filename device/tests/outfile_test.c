@@ -89,6 +89,20 @@ static void alb_outfile_open__process_id_in_the_name(void **state)
     assert_int_equal(unlink(expected), 0);
 }
 
+// It may be one that the user has not written: `albedo run` makes names absolute.
+static void alb_outfile_open__folders_keep_their_names(void **state)
+{
+    struct alb_outfile file;
+    char name[64];
+    snprintf(name, sizeof(name), "100%%put/x-%d", (int)getpid());
+    assert_int_equal(mkdir(path("100%put"), 0700), 0);
+    assert_int_equal(alb_outfile_open(&file, path("100%put/x-%p")), 0);
+    assert_string_equal(file.path, path(name));
+    alb_outfile_close(&file);
+    unlink(path(name));
+    assert_int_equal(rmdir(path("100%put")), 0);
+}
+
 static void alb_outfile_open__does_not_share(void **state)
 {
     struct alb_outfile first, second;
@@ -206,6 +220,7 @@ int main(void)
         cmocka_unit_test(alb_outfile__writes_what_was_added),
         cmocka_unit_test(alb_outfile_reserve__keeps_records_whole),
         cmocka_unit_test(alb_outfile_open__process_id_in_the_name),
+        cmocka_unit_test(alb_outfile_open__folders_keep_their_names),
         cmocka_unit_test(alb_outfile_open__does_not_share),
         cmocka_unit_test(alb_outfile_open__goes_on_behind_what_the_process_wrote),
         cmocka_unit_test(alb_outfile_open__empties_what_another_process_wrote),

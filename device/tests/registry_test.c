@@ -156,6 +156,26 @@ static void alb_device_open__its_name_in_the_files(void **state)
     free(options);
 }
 
+static void alb_device_open__folders_keep_their_names(void **state)
+{
+    struct alb_device_options *options = pair_options("127.95.0.6");
+    struct alb_device *roce, *albedo;
+    char folder[] = "/tmp/albedo-100%done-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    snprintf(options->pcap_path, sizeof(options->pcap_path), "%s/p", folder);
+    snprintf(options->trace_path, sizeof(options->trace_path), "%s/t-%%d", folder);
+    snprintf(options->stats_path, sizeof(options->stats_path), "%s/s", folder);
+    assert_int_equal(alb_device_open("roce0", options, &roce), 0);
+    assert_int_equal(alb_device_open("albedo0", options, &albedo), 0);
+    alb_device_close(roce);
+    alb_device_close(albedo);
+    static const char *const names[] = {"p", "t-roce0", "s", "p.albedo0", "t-albedo0", "s.albedo0"};
+    for (size_t i = 0; i < ALB_COUNT(names); i++)
+        is_file(folder, names[i]);
+    assert_int_equal(rmdir(folder), 0);
+    free(options);
+}
+
 // A child that lives on must not keep its parent's slot and place in the directory.
 static void alb_device_open__a_forked_child_holds_nothing(void **state)
 {
@@ -411,6 +431,7 @@ int main(void)
         cmocka_unit_test(alb_device_open__two_names),
         cmocka_unit_test(alb_device_open__two_names_two_files),
         cmocka_unit_test(alb_device_open__its_name_in_the_files),
+        cmocka_unit_test(alb_device_open__folders_keep_their_names),
         cmocka_unit_test(alb_device_open__in_a_forked_child),
         cmocka_unit_test(alb_device_open__a_forked_child_holds_nothing),
         cmocka_unit_test(at_exit__drains),

@@ -40,6 +40,7 @@ class Run(unittest.TestCase):
             (["--credit", "card"], "end-to-end, shortest, off"),
             (["--paths", "129"], "129"),
             (["--pcap", "/nonexistent/x.pcap"], "/nonexistent"),
+            (["--pcap", "/nonexistent/%d/x"], "only in the name of the file itself"),
             (["--trace", ""], "--trace"),
             (["--stats", "/tmp"], "Is a directory"),
         ):
