@@ -89,11 +89,13 @@ int alb_cm_listen(struct alb_cm_id *id, const struct alb_cm_listen *listen);
 void alb_cm_request_taken(struct alb_cm_id *listener);
 
 // Where a request goes. gsi_qpn is 1 (or 3, as configured), or where slots are known the one of a certain slot. A peer
-// that knows no such service is asked again refusals times, ALB_CM_REFUSED_NS apart, before that counts.
+// that knows no such service is asked again refusals times, ALB_CM_REFUSED_NS apart, before that counts. Each time
+// find, if it is given, says by the id's user and the last gsi_qpn where it goes now.
 struct alb_cm_target {
     struct alb_av av;
     alb_qpn gsi_qpn;
     uint8_t refusals;
+    alb_qpn (*find)(void *user, alb_qpn last);
 };
 
 #define ALB_CM_REFUSED_NS (30 * ALB_NS_PER_MS)

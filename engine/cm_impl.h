@@ -42,9 +42,11 @@ struct alb_cm_id {
     alb_time timewait_ns;         // how long TIMEWAIT lasts
     alb_time doubted_at;
     uint8_t retries, retries_left;
-    uint8_t mtu;                    // code, of the newest REQ that was sent
-    uint8_t mras;                   // sent
-    uint8_t refusals_left;          // that are answered by asking again (alb_cm_retries_after_refusal)
+    uint8_t mtu;                               // code, of the newest REQ that was sent
+    uint8_t mras;                              // sent
+    uint8_t refusals_left;                     // that are answered by asking again (alb_cm_retries_after_refusal)
+    bool is_refused;                           // and the deadline asks again
+    alb_qpn (*find)(void *user, alb_qpn last); // where to, or NULL
     struct alb_cm_message sent;     // what the deadline sends again, or a question that comes again brings back
     struct alb_cm_message received; // of the event pending
 
@@ -131,8 +133,8 @@ struct alb_cm_arrival {
 // The span of a timeout code: 4.096 us * 2^code, within what we are ready to wait.
 alb_time alb_cm_code_ns(uint8_t code);
 
-// A transaction for what the id asks next.
-void alb_cm_draw_transaction(struct alb_cm_id *id);
+// What the id asks next goes there, by a transaction of its own.
+void alb_cm_aim(struct alb_cm_id *id, const struct alb_cm_target *target);
 // Fills id->sent with a message of that type to the id's peer, private data included. EINVAL: it is too long.
 int alb_cm_compose(struct alb_cm_id *id, enum alb_cm_type type, const struct alb_cm_private *data);
 // Sends id->sent, and again when id->timeout_ns has passed, id->retries times.

@@ -27,9 +27,19 @@ static struct alb_cm_message message_of(const struct alb_cm_id *id, enum alb_cm_
 }
 
 // Random, so that an attacker that does not see the messages cannot answer them.
-void alb_cm_draw_transaction(struct alb_cm_id *id)
+static void draw_transaction(struct alb_cm_id *id)
 {
     id->transaction = (uint64_t)alb_rng_u32(&id->engine->rng) << 32 | id->local_id;
+}
+
+void alb_cm_aim(struct alb_cm_id *id, const struct alb_cm_target *target)
+{
+    id->av = target->av;
+    id->gsi_qpn = target->gsi_qpn;
+    id->refusals_left = target->refusals;
+    id->is_refused = false;
+    id->find = target->find;
+    draw_transaction(id);
 }
 
 int alb_cm_compose(struct alb_cm_id *id, enum alb_cm_type type, const struct alb_cm_private *data)
@@ -61,6 +71,7 @@ bool alb_cm_retries_after_refusal(struct alb_cm_id *id, alb_time now)
         return false;
     id->refusals_left--;
     id->retries_left++; // what the deadline takes
+    id->is_refused = true;
     alb_cm_arm(id, ALB_CM_REFUSED_NS, now);
     return true;
 }
@@ -71,7 +82,7 @@ bool alb_cm_asks_for_less(struct alb_cm_id *id, const struct alb_cm_rej *rej, al
     uint8_t mtu = alb_cm_rej_mtu(rej);
     if (mtu == 0 || mtu >= id->sent.req.mtu)
         return false;
-    alb_cm_draw_transaction(id);
+    draw_transaction(id);
     id->sent.transaction = id->transaction;
     id->sent.req.mtu = id->mtu = mtu;
     alb_cm_send_until_answered(id, now);

@@ -9,10 +9,7 @@ int alb_cm_resolve(struct alb_cm_id *id, const struct alb_cm_target *target, uin
 {
     if (id->state != ALB_CM_IDLE || timeout_ns == 0 || (data && data->length > alb_cm_private_bytes(ALB_CM_SIDR_REQ)))
         return EINVAL;
-    id->av = target->av;
-    id->gsi_qpn = target->gsi_qpn;
-    id->refusals_left = target->refusals;
-    id->transaction = (uint64_t)alb_rng_u32(&id->engine->rng) << 32 | id->local_id;
+    alb_cm_aim(id, target);
     int error = alb_cm_compose(id, ALB_CM_SIDR_REQ, data);
     alb_assert(!error);
     id->sent.sidr_req = (struct alb_cm_sidr_req){.pkey = ALB_PKEY_DEFAULT, .service_id = service_id};

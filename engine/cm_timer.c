@@ -80,6 +80,9 @@ static void fire(struct alb_deadline *deadline, alb_time now)
     }
     id->retries_left--;
     id->is_delayed = false;
+    if (id->is_refused && id->find)
+        id->gsi_qpn = id->find(id->user, id->gsi_qpn);
+    id->is_refused = false;
     alb_cm_send(id);
     alb_cm_arm(id, id->timeout_ns, now);
 }

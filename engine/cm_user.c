@@ -46,22 +46,14 @@ const struct alb_av *alb_cm_id_av(const struct alb_cm_id *id)
     return &id->av;
 }
 
-static void aim(struct alb_cm_id *id, const struct alb_cm_target *target)
-{
-    id->av = target->av;
-    id->gsi_qpn = target->gsi_qpn;
-    id->refusals_left = target->refusals;
-    id->remote_id = ALB_CM_NEVER_REMOTE;
-    alb_cm_draw_transaction(id);
-}
-
 int alb_cm_connect(struct alb_cm_id *id, const struct alb_cm_target *target, const struct alb_cm_req *req,
                    const struct alb_cm_private *data, alb_time now)
 {
     if (id->state != ALB_CM_IDLE || !alb_cm_is_connected_service(req) ||
         (data && data->length > alb_cm_private_bytes(ALB_CM_REQ)))
         return EINVAL;
-    aim(id, target);
+    alb_cm_aim(id, target);
+    id->remote_id = ALB_CM_NEVER_REMOTE;
     int error = alb_cm_compose(id, ALB_CM_REQ, data);
     alb_assert(!error);
     id->sent.req = *req;

@@ -253,6 +253,40 @@ static void mra__a_question_that_comes_again_allows_no_other(void **state)
     cm_lose(cm, 1);
 }
 
+static alb_qpn find_next_slot(void *user, alb_qpn last)
+{
+    assert_non_null(((struct cm_pair *)user)->pair);
+    return last + (1u << 16);
+}
+
+// The service may have come, and be another slot's; but where no answer came, the question goes where it went.
+static void refusal__finds_where_to_ask_again(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_target target = cm_target(cm, 0);
+    struct alb_cm_req req = cm_req(cm, 100);
+    target.refusals = 1;
+    target.find = find_next_slot;
+    req.service_id++;
+    assert_int_equal(alb_cm_id_create(cm_engine(cm, 0), cm, &cm->ids[0]), 0);
+    assert_int_equal(alb_cm_connect(cm->ids[0], &target, &req, NULL, cm->pair->now), 0);
+    cm_expect_sent(cm, 0, ALB_CM_REQ);
+    cm_lose(cm, 0);
+    pair_pass(cm->pair, CM_TIMEOUT_NS);
+    cm_expect_sent(cm, 0, ALB_CM_REQ);
+    assert_int_equal(cm->ids[0]->gsi_qpn, ALB_GSI_QPN);
+    cm_deliver(cm, 0);
+    cm_expect_sent(cm, 1, ALB_CM_REJ);
+    cm_deliver(cm, 1);
+    assert_int_equal(cm->ids[0]->gsi_qpn, ALB_GSI_QPN);
+    for (int i = 0; i < 2; i++) {
+        pair_pass(cm->pair, i == 0 ? ALB_CM_REFUSED_NS : CM_TIMEOUT_NS);
+        cm_expect_sent(cm, 0, ALB_CM_REQ);
+        cm_lose(cm, 0);
+        assert_int_equal(cm->ids[0]->gsi_qpn, 1u << 16 | ALB_GSI_QPN);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +301,7 @@ int main(void)
         CM_TEST(mra__a_question_that_comes_again_allows_no_other),
         CM_TEST(rej__is_kept_for_longer_than_any_patience),
         CM_TEST(rej__is_kept_longer_for_a_peer_far_away),
+        CM_TEST(refusal__finds_where_to_ask_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

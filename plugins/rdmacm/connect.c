@@ -126,7 +126,7 @@ static int connect_now(struct rdmacm_id *id, const struct rdma_conn_param *param
 {
     struct payload payload;
     struct alb_cm_req req = request(id, param);
-    struct alb_cm_target target = rdmacm_target_of(id, req.service_id);
+    struct alb_cm_target target = rdmacm_target_of(id);
     int error = with_header(id, is_datagram(id) ? ALB_CM_SIDR_REQ : ALB_CM_REQ, param, &payload);
     if (error)
         return error;

@@ -31,7 +31,7 @@
 
 // Programs (perftest) listen, talk, end the listener, and listen at the same port again while their peer already calls:
 // through a kernel, connecting takes long enough for that.
-#define RDMACM_REFUSALS 5
+#define RDMACM_REFUSALS 7
 
 struct rdmacm_channel {
     struct rdma_event_channel channel;
@@ -266,7 +266,7 @@ void rdmacm_srq_cq_destroy(struct rdmacm_id *id);
 // On this host the listener's slot is known, so that the request does not depend on the holder of port 4791: that may
 // be another user's process, which does not see our claims, or none. A service without a claim may be another user's;
 // if no process holds the port, our own slot refuses it at once.
-struct alb_cm_target rdmacm_target_of(const struct rdmacm_id *id, uint64_t service_id);
+struct alb_cm_target rdmacm_target_of(const struct rdmacm_id *id);
 
 // ---- manager.c
 

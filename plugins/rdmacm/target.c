@@ -7,7 +7,6 @@
 #include "plugins/verbs/bridge.h"
 
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 // True if some process receives what is sent to port 4791 of an address of this host.
@@ -42,25 +41,29 @@ static bool has_other_front(void)
     return is_other;
 }
 
-// The slot of a listener on this host, also if it listens in a moment (RDMACM_REFUSALS says why).
-static bool find_soon(uint64_t service_id, const struct alb_addr *addr, uint8_t *slot)
+// The slot of a listener on this host.
+static bool find_listener(const struct rdmacm_id *id, uint8_t *slot)
 {
-    static const struct timespec pause = {.tv_nsec = 1000 * 1000};
-    for (int tries = 50; tries > 0; tries--) {
-        if (albedo_bridge_claim_find(gsi_index(), service_id, addr, slot) == 0)
-            return true;
-        nanosleep(&pause, NULL);
-    }
-    return false;
+    uint64_t service_id =
+        alb_cm_service_id((enum alb_cm_port_space)id->id.ps, rdmacm_port(&id->id.route.addr.dst_storage));
+    return albedo_bridge_claim_find(gsi_index(), service_id, &id->av.peer, slot) == 0;
 }
 
-struct alb_cm_target rdmacm_target_of(const struct rdmacm_id *id, uint64_t service_id)
+// One may listen by now (RDMACM_REFUSALS says why). Called with the token held.
+static alb_qpn find_again(void *user, alb_qpn last)
+{
+    uint8_t slot;
+    return find_listener(user, &slot) ? (alb_qpn)slot << 16 | gsi_index() : last;
+}
+
+struct alb_cm_target rdmacm_target_of(const struct rdmacm_id *id)
 {
     struct alb_cm_target target = {.av = id->av, .gsi_qpn = gsi_index(), .refusals = RDMACM_REFUSALS};
     uint8_t slot;
     if (!id->av.same_host)
         return target;
-    if (find_soon(service_id, &id->av.peer, &slot))
+    target.find = find_again;
+    if (find_listener(id, &slot))
         target.gsi_qpn |= (alb_qpn)slot << 16;
     else if (!has_front(&id->av.peer) || has_other_front())
         target.gsi_qpn |= (alb_qpn)alb_device_slot(rdmacm_device()) << 16;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { HUNG_S = 30 };
@@ -121,6 +122,32 @@ static void listen__unbound_at_addresses_of_its_family(void **state)
     }
 }
 
+// One thread serves all rsockets of a process: it must not wait for a listener that may come. It did for 50 ms each.
+static void connect__where_nobody_listens_holds_up_no_other(void **state)
+{
+    enum { DEAD = 100, WAITED_MS = DEAD * 50 };
+    struct sockaddr_storage dead = fixture_sockaddr(fixture_address, 9), there = fixture_sockaddr(fixture_address, 0);
+    socklen_t length = sizeof(struct sockaddr_in);
+    struct timespec begin, end;
+    int fds[DEAD], listener = rsocket(AF_INET, SOCK_STREAM, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(rbind(listener, (struct sockaddr *)&there, length), 0);
+    assert_int_equal(rlisten(listener, 1), 0);
+    assert_int_equal(rgetsockname(listener, (struct sockaddr *)&there, &length), 0);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int i = 0; i < DEAD; i++) {
+        fds[i] = rsocket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(rfcntl(fds[i], F_SETFL, O_NONBLOCK), 0);
+        expect_errno(rconnect(fds[i], (struct sockaddr *)&dead, length), EINPROGRESS);
+    }
+    assert_int_equal(rconnect(client, (struct sockaddr *)&there, length), 0);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_true((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 < WAITED_MS);
+    for (int i = 0; i < DEAD; i++)
+        assert_int_equal(rclose(fds[i]), 0);
+    assert_int_equal(rclose(client), 0);
+    assert_int_equal(rclose(listener), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +155,7 @@ int main(void)
         cmocka_unit_test(connect__an_address_of_another_family),
         cmocka_unit_test(connect__half_an_address),
         cmocka_unit_test(listen__unbound_at_addresses_of_its_family),
+        cmocka_unit_test(connect__where_nobody_listens_holds_up_no_other),
     };
     return cmocka_run_group_tests_name("rsocket_connect", tests, fixture_setup, NULL);
 }
