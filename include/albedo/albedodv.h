@@ -75,23 +75,23 @@ enum albdv_txn_state {
 /* Why it did not do what was asked: vendor_err of its completion. */
 enum albdv_reason {
     ALBDV_OK,
-    ALBDV_DIGEST,       /* what arrived is not what was posted: post it again */
+    ALBDV_DIGEST,       /* what arrived is not what was posted: post it again; in place also what MALFORMED says */
     ALBDV_BUSY,         /* overlaps another one that is bound; or 64 notifications wait at the target */
     ALBDV_PRECONDITION, /* a compared word differs */
     ALBDV_REJECTED,     /* the validator or the program of the target said no */
     ALBDV_ACCESS,       /* key, bounds or rights */
     ALBDV_TOO_LARGE,    /* for the target's staging memory, ever */
     ALBDV_NO_MEMORY,    /* for it, now */
-    ALBDV_MALFORMED,
-    ALBDV_UNSUPPORTED, /* in place on a durable region; regions of several journals */
-    ALBDV_LEASE,       /* the lease ended before the decision came */
-    ALBDV_DEADLINE,    /* the deadline passed */
-    ALBDV_WITHDRAWN,   /* the program aborted it */
-    ALBDV_REGION_GONE, /* deregistered or invalidated meanwhile */
-    ALBDV_JOURNAL,     /* could not be written */
-    ALBDV_PEER_GONE,   /* the connection or the peer ended before it was decided */
-    ALBDV_COPY,        /* the exposed bytes stayed different */
-    ALBDV_LOST,        /* the peer is lost: in doubt, or unknown */
+    ALBDV_MALFORMED,    /* its writes contradict each other where they overlap (in place: DIGEST), or parts do */
+    ALBDV_UNSUPPORTED,  /* in place on a durable region; regions of several journals */
+    ALBDV_LEASE,        /* the lease ended before the decision came */
+    ALBDV_DEADLINE,     /* the deadline passed */
+    ALBDV_WITHDRAWN,    /* the program aborted it */
+    ALBDV_REGION_GONE,  /* deregistered or invalidated meanwhile */
+    ALBDV_JOURNAL,      /* could not be written */
+    ALBDV_PEER_GONE,    /* the connection or the peer ended before it was decided */
+    ALBDV_COPY,         /* the exposed bytes stayed different */
+    ALBDV_LOST,         /* the peer is lost: in doubt, or unknown */
 };
 
 /* A name ("COMMITTED") and a phrase ("a compared word differs"); "unknown" for any other value. */
