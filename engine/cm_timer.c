@@ -71,6 +71,12 @@ static bool has_more_tries(const struct alb_cm_id *id)
     return sends && id->retries_left > 0;
 }
 
+// In other states, though it was refused once, it is another's answer that is waited for, and the user may be gone.
+static bool asks_elsewhere(const struct alb_cm_id *id)
+{
+    return id->is_refused && id->find && (id->state == ALB_CM_REQ_SENT || id->state == ALB_CM_SIDR_SENT);
+}
+
 static void fire(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_cm_id *id = ALB_CONTAINER_OF(deadline, struct alb_cm_id, deadline);
@@ -80,7 +86,7 @@ static void fire(struct alb_deadline *deadline, alb_time now)
     }
     id->retries_left--;
     id->is_delayed = false;
-    if (id->is_refused && id->find)
+    if (asks_elsewhere(id))
         id->gsi_qpn = id->find(id->user, id->gsi_qpn);
     id->is_refused = false;
     alb_cm_send(id);
