@@ -24,7 +24,6 @@ int alb_cluster_config_default(struct alb_cluster_config *config, const char *tr
         .mtu_bytes = 4096,
         .payload_max_bytes = 4192, // 4096 bytes of a message and headers
         .memory_bytes = 1 << 20,
-        .send_depth = 16,
         .receives = 64,
         .receive_bytes = 4096,
     };
@@ -142,6 +141,8 @@ static int make_host(struct alb_cluster *cluster, uint32_t number)
     host_config.engine.has_no_payload = !config->has_real_bytes;
     if (config->host_config)
         config->host_config(config->context, number, &host_config.engine);
+    host->receives = config->host_receives ? config->host_receives(config->context, number) : config->receives;
+    host_config.engine.srq_wr_max = ALB_MAX(host_config.engine.srq_wr_max, host->receives);
     int error = alb_sim_host_init(&host->host, &cluster->network, &host_config);
     if (error)
         return error;
@@ -198,11 +199,10 @@ static void set_windows(struct alb_cluster *cluster)
 static bool is_valid(const struct alb_cluster_config *config, const struct alb_topology *topology)
 {
     const struct alb_switch_config *switches = &config->switches;
-    return topology->host_count > 0 && config->send_depth > 0 && config->receives > 0 && config->mtu_bytes >= 256 &&
+    return topology->host_count > 0 && config->receives > 0 && config->mtu_bytes >= 256 &&
            config->payload_max_bytes >= 512 && config->payload_max_bytes <= 65504 &&
            !(switches->trims && switches->flow_control != ALB_FLOW_CONTROL_NONE) &&
-           (switches->mark_max_bytes == 0 || switches->mark_min_bytes < switches->mark_max_bytes) &&
-           (!config->has_real_bytes || config->memory_bytes > (uint64_t)config->receives * config->receive_bytes);
+           (switches->mark_max_bytes == 0 || switches->mark_min_bytes < switches->mark_max_bytes);
 }
 
 static void copy_topology(struct alb_topology *to, const struct alb_topology *from)

@@ -78,9 +78,10 @@ struct alb_cluster_config {
     // sealed and checked. False: lengths travel, bytes do not.
     bool has_real_bytes;
     uint64_t memory_bytes;
-    uint32_t send_depth;    // messages posted to one side of a channel at a time
     uint32_t receives;      // posted at every host at all times, for SEND and WRITE_IMM
     uint32_t receive_bytes; // with real bytes: of each; they take the last receives * receive_bytes of the memory
+    // May say another number of one host. NULL: all have as many.
+    uint32_t (*host_receives)(void *context, uint32_t host);
     void (*on_complete)(void *context, const struct alb_cluster_completion *completion, alb_sim_time now);
     // Asked while hosts are made, when none are made and each time their number is a power of two. False: the cluster
     // is too large (ENOMEM). NULL: it never is.
@@ -96,7 +97,7 @@ int alb_cluster_config_default(struct alb_cluster_config *config, const char *tr
 // ---- life -----------------------------------------------------------------------------------------------------------
 
 // The topology is copied. EINVAL: what alb_engine_create says of the engine's configuration, or one that contradicts
-// itself (a buffer smaller than the headroom of its ports); ENOMEM.
+// itself (a buffer smaller than the headroom of its ports, memory smaller than what the receives take); ENOMEM.
 int alb_cluster_create(const struct alb_cluster_config *config, const struct alb_topology *topology,
                        struct alb_cluster **cluster);
 void alb_cluster_destroy(struct alb_cluster *cluster);
@@ -135,15 +136,16 @@ struct alb_connection {
     uint8_t traffic_class; // DSCP; ECN is set to ECT(0)
     uint8_t timeout;       // of alb_qp_attr: 4.096 us * 2^timeout; 0: for ever
     uint8_t retry_cnt;
+    uint32_t send_depth;       // messages posted to a side at a time
     uint32_t partial_messages; // UC over csa: of partial completion, so many are known each way; 0: none
     uint64_t user[2];          // of the caller, each side
 };
 
-// RC, timeout 14 (67 ms), retry_cnt 7.
+// RC, timeout 14 (67 ms), retry_cnt 7, send_depth 16.
 void alb_connection_default(struct alb_connection *connection, uint32_t from, uint32_t to);
 
-// Two queue pairs, ready to send both ways without a packet. ENOMEM: a limit of an engine; EINVAL: no such host, or
-// one with itself.
+// Two queue pairs, ready to send both ways without a packet. ENOMEM: a limit of an engine; EINVAL: no such host,
+// one with itself, or no send_depth.
 int alb_cluster_connect(struct alb_cluster *cluster, const struct alb_connection *connection,
                         struct alb_channel **channel);
 // Ends it, whatever is under way: nothing of it completes any more. Not from on_complete of this very channel.

@@ -31,7 +31,7 @@ static uint64_t receive_offset(const struct alb_cluster_host *host, uint64_t num
     const struct alb_cluster_config *config = &host->cluster->config;
     if (!config->has_real_bytes)
         return 0;
-    return config->memory_bytes - (uint64_t)config->receives * config->receive_bytes + number * config->receive_bytes;
+    return config->memory_bytes - (host->receives - number) * config->receive_bytes;
 }
 
 static void post_receive(struct alb_cluster_host *host, uint64_t number)
@@ -52,8 +52,10 @@ static int make_objects(struct alb_cluster_host *host)
     struct alb_engine *engine = host->host.engine;
     uint8_t *memory = host->cluster->arena;
     uint64_t bytes = config->has_real_bytes ? config->memory_bytes : ALB_MAX_MESSAGE;
+    if (config->has_real_bytes && bytes <= (uint64_t)host->receives * config->receive_bytes)
+        return EINVAL;
     if (config->has_real_bytes) {
-        host->memory = memory = calloc(1, config->memory_bytes);
+        host->memory = memory = calloc(1, bytes);
         if (!memory)
             return ENOMEM;
     }
@@ -63,7 +65,7 @@ static int make_objects(struct alb_cluster_host *host)
     if (!error)
         error = alb_mr_create(host->pd, memory, bytes, ALB_CLUSTER_IOVA, ACCESS, &host->region);
     if (!error)
-        error = alb_srq_create(host->pd, config->receives, 1, 0, NULL, &host->srq);
+        error = alb_srq_create(host->pd, host->receives, 1, 0, NULL, &host->srq);
     return error;
 }
 
@@ -74,13 +76,13 @@ int alb_cluster_host_open(struct alb_cluster_host *host)
     int error = make_objects(host);
     if (!error) {
         alb_cq_set_silent(host->cq);
-        error = expect_completions(host, host->cluster->config.receives);
+        error = expect_completions(host, host->receives);
     }
     if (error) {
         alb_cluster_host_close(host);
         return error;
     }
-    for (uint32_t i = 0; i < host->cluster->config.receives; i++)
+    for (uint32_t i = 0; i < host->receives; i++)
         post_receive(host, i);
     host->host.after = poll;
     return 0;
@@ -110,7 +112,7 @@ static void take_posted(struct alb_channel_end *end, struct alb_cluster_completi
     const struct alb_posted *posted = &end->posted[end->first];
     completion->user = posted->user;
     completion->bytes = posted->bytes;
-    end->first = (end->first + 1) % end->host->cluster->config.send_depth;
+    end->first = (end->first + 1) % end->channel->connection.send_depth;
     end->count--;
     end->host->completions--;
 }
@@ -153,7 +155,8 @@ static void poll(struct alb_sim_host *sim_host, alb_sim_time now)
 
 void alb_connection_default(struct alb_connection *connection, uint32_t from, uint32_t to)
 {
-    *connection = (struct alb_connection){.host = {from, to}, .type = ALB_QPT_RC, .timeout = 14, .retry_cnt = 7};
+    *connection = (struct alb_connection){
+        .host = {from, to}, .type = ALB_QPT_RC, .timeout = 14, .retry_cnt = 7, .send_depth = 16};
 }
 
 static int make_qp(struct alb_channel_end *end, enum alb_qp_type type)
@@ -164,7 +167,7 @@ static int make_qp(struct alb_channel_end *end, enum alb_qp_type type)
         .send_cq = host->cq,
         .recv_cq = host->cq,
         .srq = host->srq,
-        .cap = {host->cluster->config.send_depth, 0, 1, 0, 0},
+        .cap = {end->channel->connection.send_depth, 0, 1, 0, 0},
         .user = end,
     };
     int error = alb_qp_create(host->pd, &init, &end->qp);
@@ -243,7 +246,7 @@ static void free_channel(struct alb_channel *channel)
 int alb_cluster_connect(struct alb_cluster *cluster, const struct alb_connection *connection, struct alb_channel **out)
 {
     if (connection->host[0] >= cluster->topology.host_count || connection->host[1] >= cluster->topology.host_count ||
-        connection->host[0] == connection->host[1])
+        connection->host[0] == connection->host[1] || connection->send_depth == 0)
         return EINVAL;
     struct alb_channel *channel = calloc(1, sizeof(*channel));
     alb_assert(channel);
@@ -256,7 +259,7 @@ int alb_cluster_connect(struct alb_cluster *cluster, const struct alb_connection
         struct alb_channel_end *end = &channel->ends[side];
         end->channel = channel;
         end->host = &cluster->hosts[connection->host[side]];
-        end->posted = calloc(cluster->config.send_depth, sizeof(*end->posted));
+        end->posted = calloc(connection->send_depth, sizeof(*end->posted));
         alb_assert(end->posted);
         psn[side] = alb_prng_u64(&cluster->network.prng) & ALB_PSN_MASK;
         error = error ? error : make_qp(end, connection->type);
@@ -328,7 +331,7 @@ int alb_cluster_post(struct alb_cluster *cluster, struct alb_channel *channel, u
     struct alb_channel_end *end = &channel->ends[side], *peer = &channel->ends[1 - side];
     if (!is_within(config, message) || alb_qp_current_state(end->qp) != ALB_QPS_RTS)
         return EINVAL;
-    if (end->count == config->send_depth)
+    if (end->count == channel->connection.send_depth)
         return ENOMEM;
     uint64_t local = config->has_real_bytes ? message->local_offset : 0;
     struct alb_sge sge = {ALB_CLUSTER_IOVA + local, (uint32_t)message->bytes, alb_region_key(end->host->region)};
@@ -354,7 +357,7 @@ int alb_cluster_post(struct alb_cluster *cluster, struct alb_channel *channel, u
     }
     alb_qp_send_commit(end->qp);
     end->number++;
-    end->posted[(end->first + end->count++) % config->send_depth] =
+    end->posted[(end->first + end->count++) % channel->connection.send_depth] =
         (struct alb_posted){message->user, message->bytes, message->op};
     alb_engine_bell_ring(end->qp);
     alb_sim_host_ring(&end->host->host);

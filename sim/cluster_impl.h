@@ -17,6 +17,7 @@ struct alb_cluster_host {
     struct alb_srq *srq;
     struct alb_region *region;
     uint8_t *memory;      // of its own, with real bytes
+    uint32_t receives;    // posted at all times
     uint32_t completions; // that may come: messages posted, receives
 };
 
@@ -29,7 +30,7 @@ struct alb_channel_end {
     struct alb_channel *channel;
     struct alb_cluster_host *host;
     struct alb_qp *qp;
-    struct alb_posted *posted; // ring of send_depth
+    struct alb_posted *posted; // ring of the connection's send_depth
     uint32_t first, count;
     uint64_t number; // of the next message
 };

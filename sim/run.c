@@ -15,6 +15,8 @@
 
 enum {
     RESERVED_QPS = 17, // indexes that an engine keeps for itself
+    SEND_DEPTH_MIN = 16,
+    RECEIVES_MIN = 64,
     SPARE_PEERS = 4,
     PARTIAL_MESSAGES = 64,  // of partial completion, known to a queue pair each way
     QPS_MAX = 65500,        // of an engine: indexes of 16 bits, some of them reserved
@@ -155,11 +157,20 @@ static void collect_channels(struct alb_run *run)
         run->channel_of[i] = ALB_TASK_NONE;
     for (uint32_t i = 0; i < count; i++) {
         struct alb_run_channel key = key_of(run, turns[i].task, turns[i].turn);
-        const struct alb_run_channel *found =
-            bsearch(&key, run->channels, run->channel_count, sizeof(key), compare_channels);
+        struct alb_run_channel *found = bsearch(&key, run->channels, run->channel_count, sizeof(key), compare_channels);
+        uint32_t side = turns[i].rank != found->low;
+        found->messages[side]++;
+        found->heard[side] += alb_run_is_heard(run, turns[i].task);
         run->channel_of[turns[i].task] = (uint32_t)(found - run->channels);
     }
     free(turns);
+}
+
+// As many as the work has under way at a time, but no more than there are.
+static uint32_t send_depth(const struct alb_run *run, const struct alb_run_channel *channel)
+{
+    uint32_t messages = ALB_MAX(channel->messages[0], channel->messages[1]);
+    return ALB_MAX(ALB_MIN(messages, run->schedule.works[channel->work].depth), (uint32_t)SEND_DEPTH_MIN);
 }
 
 // The workload that a channel is of.
@@ -201,6 +212,7 @@ static bool connect(struct alb_run *run, struct alb_complaint *complaint)
         connection.partial_messages = work->partial ? PARTIAL_MESSAGES : 0;
         connection.timeout = work->timeout;
         connection.retry_cnt = work->retries;
+        connection.send_depth = send_depth(run, channel);
         int error = alb_cluster_connect(run->cluster, &connection, &channel->channel);
         if (error)
             return alb_complain(complaint, place->file, place->line,
@@ -213,9 +225,10 @@ static bool connect(struct alb_run *run, struct alb_complaint *complaint)
 
 // ---- hosts ----------------------------------------------------------------------------------------------------------
 
-static void need(struct alb_run_needs *needs, uint32_t peer)
+static void need(struct alb_run_needs *needs, uint32_t peer, uint32_t receives)
 {
     needs->qps++;
+    needs->receives += receives;
     needs->peers += needs->last_peer != peer + 1; // channels are sorted: once for each work at most
     needs->last_peer = peer + 1;
 }
@@ -249,6 +262,13 @@ static void change_host(void *context, uint32_t host, struct alb_engine_config *
         engine->trace_records = TRACE_RECORDS;
 }
 
+static uint32_t receives_of(void *context, uint32_t host)
+{
+    const struct alb_run *run = context;
+    uint32_t given = run->scenario->host.receives;
+    return given ? given : ALB_MAX(run->needs[host].receives, (uint32_t)RECEIVES_MIN);
+}
+
 // The most queue pairs that a host has.
 static uint32_t count_needs(struct alb_run *run)
 {
@@ -257,8 +277,9 @@ static uint32_t count_needs(struct alb_run *run)
     alb_assert(run->needs);
     for (uint32_t i = 0; i < run->channel_count; i++) {
         const struct alb_run_channel *channel = &run->channels[i];
-        need(&run->needs[channel->low], channel->high);
-        need(&run->needs[channel->high], channel->low);
+        uint32_t depth = send_depth(run, channel);
+        need(&run->needs[channel->low], channel->high, ALB_MIN(channel->heard[1], depth));
+        need(&run->needs[channel->high], channel->low, ALB_MIN(channel->heard[0], depth));
         most = ALB_MAX(most, run->needs[channel->low].qps);
         most = ALB_MAX(most, run->needs[channel->high].qps);
     }
@@ -286,6 +307,8 @@ static bool size_memory(struct alb_run *run, struct alb_cluster_config *config, 
             config->receive_bytes = ALB_MAX(config->receive_bytes, (uint32_t)task->bytes);
     }
     run->receive_bytes = config->receive_bytes;
+    for (uint32_t host = 0; host < run->topology.host_count; host++)
+        config->receives = ALB_MAX(config->receives, receives_of(run, host));
     if (!alb_run_bytes_layout(run, &channel)) {
         const struct alb_document_entry *place = alb_scenario_place(run->scenario, "host", "", "real_bytes");
         return alb_complain(complaint, place->file, place->line,
@@ -354,6 +377,7 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
     if (scenario->host.has_real_bytes && !size_memory(run, &config, complaint))
         return false;
     config.on_complete = alb_run_on_complete;
+    config.host_receives = receives_of;
     config.has_room = has_room_for_hosts;
     config.context = run;
     config.headroom_bytes = &headroom_bytes;

@@ -33,6 +33,8 @@ struct alb_run_channel {
     uint32_t index;     // among those of this pair
     uint16_t work;
     struct alb_channel *channel;
+    uint32_t messages[2];                       // by side: that it posts, and
+    uint32_t heard[2];                          // those of them that take a receive of the peer
     uint32_t partial_newest[2];                 // by side: number of the newest message of partial completion
     uint32_t waiting_first[2], waiting_last[2]; // tasks that the send queue had no room for
 };
@@ -40,6 +42,7 @@ struct alb_run_channel {
 // Limits of one engine that suffice for its queue pairs, and the rate of its host's link.
 struct alb_run_needs {
     uint32_t qps, peers, last_peer;
+    uint32_t receives; // for all that may be under way to it
     uint64_t bits_per_s;
 };
 
@@ -214,6 +217,8 @@ void alb_run_push_ready(struct alb_run *run, uint32_t task);
 void alb_run_drain(struct alb_run *run, alb_sim_time now);
 void alb_run_on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now);
 
+// Whether its message takes a receive where it arrives.
+bool alb_run_is_heard(const struct alb_run *run, uint32_t task);
 // Posts a message of that task, whose op, immediate and numbers are given. The errno of alb_cluster_post.
 int alb_run_post(struct alb_run *run, uint32_t task, struct alb_message *message);
 

@@ -137,6 +137,13 @@ static enum alb_message_op op_of(const struct alb_work *work, const struct alb_t
     return task->tag == ALB_TASK_UNHEARD && !work->is_unreliable ? ALB_MESSAGE_WRITE : ALB_MESSAGE_WRITE_IMM;
 }
 
+bool alb_run_is_heard(const struct alb_run *run, uint32_t task)
+{
+    const struct alb_task *of = &run->schedule.tasks[task];
+    enum alb_message_op op = op_of(&run->schedule.works[of->work], of);
+    return op == ALB_MESSAGE_SEND || op == ALB_MESSAGE_WRITE_IMM;
+}
+
 int alb_run_post(struct alb_run *run, uint32_t task, struct alb_message *message)
 {
     uint32_t index = run->channel_of[task];

@@ -59,6 +59,7 @@ struct alb_scenario_fault {
 struct alb_scenario_host {
     uint32_t transport; // 0: rc, 1: csa
     uint32_t cache_entries;
+    uint32_t receives; // posted at a host; 0: for all that may be under way to it
     alb_sim_time miss_penalty;
     alb_sim_time latency;
     uint32_t ahead_bytes, batch, mtu_bytes, payload_bytes;

@@ -120,6 +120,17 @@ static bool any_has(const struct alb_scenario *scenario, enum alb_policy policy,
     return alb_policy_text_is(policy_of(&scenario->engine, policy), name);
 }
 
+// Whether some messages take receives.
+static bool any_is_heard(const struct alb_scenario *scenario)
+{
+    for (uint32_t i = 0; i < scenario->workload_count; i++) {
+        const struct alb_scenario_workload *workload = &scenario->workloads[i];
+        if (workload->op == ALB_WORK_SEND || workload->is_unreliable || workload->kind >= ALB_WORKLOAD_GOAL)
+            return true;
+    }
+    return false;
+}
+
 static bool check_host(const struct look *look, const char *name)
 {
     const struct alb_scenario_host *host = &look->scenario->host;
@@ -140,6 +151,7 @@ static bool check_host(const struct look *look, const char *name)
     const struct dependent dependents[] = {
         {"cache_entries", !is_csa, "transport = rc for it; csa has no model of a NIC's cache"},
         {"miss_penalty", has_cache, "cache_entries too, with transport = rc"},
+        {"receives", any_is_heard(look->scenario), "op = send, unreliable = yes, a collective or a trace for it"},
         {"memory", host->has_real_bytes, "real_bytes = yes for it"},
         {"mtu", !is_csa, "transport = rc for it; packets of csa are as long as payload allows"},
         {"paths", is_csa, of_csa},

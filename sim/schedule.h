@@ -56,6 +56,7 @@ struct alb_work {
     alb_sim_time partial;     // UC: what is missing so long after a message has left is sent again; 0: it is not
     uint8_t timeout, retries; // of queue pairs
     uint32_t queue_pairs;     // of each pair of ranks, which messages take in turn
+    uint32_t depth;           // messages of such a pair that the work has under way at a time
     uint32_t first_task, task_count;
     uint32_t rank_count; // that take part
     uint32_t steps;      // of a collective, which expects each; 0: not one

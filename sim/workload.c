@@ -364,6 +364,7 @@ static void describe(struct builder *builder, uint32_t first)
         work->is_unreliable = workload->is_unreliable;
         work->partial = workload->partial;
         work->queue_pairs = workload->queue_pairs;
+        work->depth = workload->kind < ALB_WORKLOAD_GOAL ? workload->depth : 1;
         work->timeout = workload->timeout;
         work->retries = workload->retries;
     }

@@ -196,10 +196,13 @@ static void post__limits(void **state)
 {
     struct bench b;
     bench_prepare(&b, "csa");
-    b.config.send_depth = 2;
     b.config.has_real_bytes = true;
     bench_create(&b);
-    struct alb_channel *channel = bench_connect(&b, 0, 1);
+    struct alb_connection connection;
+    struct alb_channel *channel;
+    alb_connection_default(&connection, 0, 1);
+    connection.send_depth = 2;
+    assert_int_equal(alb_cluster_connect(b.cluster, &connection, &channel), 0);
     struct alb_message message = {.op = ALB_MESSAGE_WRITE, .bytes = b.config.memory_bytes + 1};
     assert_int_not_equal(alb_cluster_post(b.cluster, channel, 0, &message), 0);
     message.bytes = 64;
