@@ -18,7 +18,6 @@ enum {
     SEND_DEPTH_MIN = 16,
     RECEIVES_MIN = 64,
     SPARE_PEERS = 4,
-    PARTIAL_MESSAGES = 64,  // of partial completion, known to a queue pair each way
     QPS_MAX = 65500,        // of an engine: indexes of 16 bits, some of them reserved
     CSA_PING_BYTES = 8,     // that a segment of UC leaves room for,
     CSA_UC_BYTES_MIN = 512, // and what it has at least
@@ -209,7 +208,7 @@ static bool connect(struct alb_run *run, struct alb_complaint *complaint)
         alb_connection_default(&connection, channel->low, channel->high);
         connection.user[0] = connection.user[1] = i;
         connection.type = work->is_unreliable ? ALB_QPT_UC : ALB_QPT_RC;
-        connection.partial_messages = work->partial ? PARTIAL_MESSAGES : 0;
+        connection.partial_messages = work->partial ? ALB_RUN_PARTIAL_MESSAGES : 0;
         connection.timeout = work->timeout;
         connection.retry_cnt = work->retries;
         connection.send_depth = send_depth(run, channel);

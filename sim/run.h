@@ -11,6 +11,7 @@
 enum {
     ALB_HEAT_COLUMNS_MAX = 128,
     ALB_HEAT_CELLS_MAX = 4 << 20,
+    ALB_RUN_PARTIAL_MESSAGES = 64, // of partial completion, known to a queue pair each way
 };
 
 enum alb_run_end {
@@ -27,6 +28,12 @@ struct alb_task_times {
     alb_sim_time done;
 };
 
+// Messages of partial completion that a side of a channel has posted, and wants to.
+struct alb_run_partial_side {
+    struct alb_run_partial *oldest, *newest; // oldest: of those that are neither whole nor given up, or one before
+    struct alb_run_partial *waiting;         // what is to be sent again, and found the send queue full
+};
+
 // Two hosts and a queue pair between them, which works of either way use.
 struct alb_run_channel {
     uint32_t low, high; // hosts; side 0 is low
@@ -35,7 +42,7 @@ struct alb_run_channel {
     struct alb_channel *channel;
     uint32_t messages[2];                       // by side: that it posts, and
     uint32_t heard[2];                          // those of them that take a receive of the peer
-    uint32_t partial_newest[2];                 // by side: number of the newest message of partial completion
+    struct alb_run_partial_side partial[2];     // by side
     uint32_t waiting_first[2], waiting_last[2]; // tasks that the send queue had no room for
 };
 
@@ -197,6 +204,10 @@ bool alb_run_partial_init(struct alb_run *run);
 void alb_run_partial_fini(struct alb_run *run);
 // Gives the message of a task its number, if its work is of partial completion.
 void alb_run_partial_describe(struct alb_run *run, uint32_t task, struct alb_message *message);
+// Whether the message may be posted: the queue pair keeps all older ones that it has to.
+bool alb_run_partial_has_turn(struct alb_run *run, uint32_t task);
+// What waited for the send queue is sent again. False: not all of it.
+bool alb_run_partial_post_waiting(struct alb_run_partial_side *side);
 // The message, or what was missing of it, has left.
 void alb_run_partial_left(struct alb_run *run, uint32_t task, alb_sim_time now);
 
@@ -217,6 +228,8 @@ void alb_run_push_ready(struct alb_run *run, uint32_t task);
 void alb_run_drain(struct alb_run *run, alb_sim_time now);
 void alb_run_on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now);
 
+// There may be room for those that wait to be posted, of the side that this task's message is posted at.
+void alb_run_post_waiting(struct alb_run *run, uint32_t task, alb_sim_time now);
 // Whether its message takes a receive where it arrives.
 bool alb_run_is_heard(const struct alb_run *run, uint32_t task);
 // Posts a message of that task, whose op, immediate and numbers are given. The errno of alb_cluster_post.

@@ -165,6 +165,8 @@ static bool post(struct alb_run *run, uint32_t index, alb_sim_time now)
     struct alb_message message = {
         .op = op_of(&run->schedule.works[task->work], task), .bytes = task->bytes, .user = index, .imm = index};
     alb_run_partial_describe(run, index, &message);
+    if (!alb_run_partial_has_turn(run, index))
+        return false;
     int error = alb_run_post(run, index, &message);
     if (error == ENOMEM)
         return false;
@@ -188,9 +190,12 @@ static void begin_send(struct alb_run *run, uint32_t index, alb_sim_time now)
     channel->waiting_last[side] = index;
 }
 
-// There may be room for those that wait.
-static void post_waiting(struct alb_run *run, struct alb_run_channel *channel, uint32_t side, alb_sim_time now)
+void alb_run_post_waiting(struct alb_run *run, uint32_t task, alb_sim_time now)
 {
+    struct alb_run_channel *channel = &run->channels[run->channel_of[task]];
+    uint32_t side = task_of(run, task)->rank != channel->low;
+    if (!alb_run_partial_post_waiting(&channel->partial[side]))
+        return;
     while (channel->waiting_first[side] != ALB_TASK_NONE) {
         uint32_t index = channel->waiting_first[side], next = run->next[index];
         if (!post(run, index, now))
@@ -261,6 +266,7 @@ static void arrive_unheard(struct alb_run *run, uint32_t send, alb_sim_time now)
     run->ended_at = ALB_MAX(run->ended_at, now);
     run->tasks_done++;
     run->bytes_done += task_of(run, send)->bytes;
+    alb_run_post_waiting(run, send, now);
 }
 
 // A message that no receipt was matched with before the run: the oldest one that waits and fits takes it.
@@ -408,7 +414,7 @@ static void on_posted_done(struct alb_run *run, const struct alb_cluster_complet
         close_task(run, task, DONE, now);
     if (run->places && run->state[task] == DONE && work->op != ALB_WORK_SEND)
         alb_run_bytes_check(run, task, 0, "when it has completed");
-    post_waiting(run, &run->channels[run->channel_of[task]], completion->side, now);
+    alb_run_post_waiting(run, task, now);
 }
 
 void alb_run_on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now)

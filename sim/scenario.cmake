@@ -4,7 +4,7 @@ target_sources(alb_sim PRIVATE
     scenario_agree.c scenario_effect.c scenario_field.c scenario_keys.c scenario_policy.c schedule.c sizes.c summary.c workload.c)
 target_link_libraries(alb_sim PUBLIC m)
 
-foreach(test collective document draw expect goal run run_heat run_tasks scenario schedule sizes summary workload)
+foreach(test collective document draw expect goal run run_heat run_partial run_tasks scenario schedule sizes summary workload)
     alb_test(sim ${test})
 endforeach()
 if(BUILD_TESTING)
