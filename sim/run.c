@@ -257,6 +257,7 @@ static void change_host(void *context, uint32_t host, struct alb_engine_config *
         engine->peer_max = run->needs[host].peers + SPARE_PEERS;
     alb_scenario_change_host(run->scenario, host, engine);
     set_dcqcn_rate_max(engine, run->needs[host].bits_per_s);
+    engine->unreliable_bytes_per_s = ALB_MAX(run->needs[host].bits_per_s / 8, (uint64_t)1);
     if (run->scenario->has_trace && host == run->scenario->traced_host)
         engine->trace_records = TRACE_RECORDS;
 }

@@ -77,6 +77,16 @@ static void alb_run_init__dcqcn_begins_with_the_rate_of_the_link(void **state)
     assert_int_equal(dcqcn_rate_max("[host 1]\ncongestion = dcqcn:rate_max=40Gb/s\n"), 5000000000);
 }
 
+static void alb_run_init__uc_is_as_fast_as_the_link(void **state)
+{
+    small_run_go(&small,
+                 "[network]\nhosts = 2\nrate = 400Gb/s\n[switch]\nport_buffer = 0\n"
+                 "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 100000000\nunreliable = yes\n",
+                 false);
+    assert_in_range(alb_run_time(&small.run), ALB_SIM_US(2000), ALB_SIM_US(2200));
+    small_run_end(&small);
+}
+
 // Also where those of other pairs stand between them.
 static void alb_run_init__messages_of_a_pair_take_its_queue_pairs_in_turn(void **state)
 {
@@ -638,6 +648,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_run_go__does_every_workload),
         cmocka_unit_test(alb_run_init__dcqcn_begins_with_the_rate_of_the_link),
+        cmocka_unit_test(alb_run_init__uc_is_as_fast_as_the_link),
         cmocka_unit_test(alb_run_init__messages_of_a_pair_take_its_queue_pairs_in_turn),
         cmocka_unit_test(alb_run_go__is_the_same_twice),
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host),
