@@ -84,6 +84,7 @@ static void make_link(struct alb_cluster *cluster, uint32_t number)
     alb_sim_network_link(&cluster->network, link, node_at(cluster, to), &config);
     link->number = number;
     link->from_node = from + 1;
+    alb_assert(to + 1 < 1u << 24);
     link->to_node = to + 1;
     link->from_host = is_host(cluster, from);
     link->to_host = is_host(cluster, to);

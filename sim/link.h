@@ -114,14 +114,14 @@ struct alb_sim_link {
     alb_sim_time delay;      // config's
     uint32_t ps_per_byte;    // 0: not a whole number
     uint16_t calm_kib;       // a queue that is not longer is neither marked nor limited
-    uint8_t paused_by : 6;   // enum alb_sim_pauser
-    uint8_t life : 2;        // grows with each death, modulo 4: what left in another one is lost
+    uint8_t paused_by;       // enum alb_sim_pauser
     bool is_plain : 1;       // nothing but queue, wire and way
     bool is_dead : 1, is_held_up : 1, has_credit_limit : 1;
     bool has_urgent : 1;             // some have been trimmed
     bool to_host : 1, from_host : 1; // of a cluster
     bool goes_ahead : 1;
-    uint32_t to_node;                // of the event queue: its packets are this node's
+    uint32_t to_node : 24;           // of the event queue: its packets are this node's
+    uint32_t life : 8;               // grows with each death, modulo 256: what left in another one is lost
     uint32_t queue_bytes_peak;       // at most UINT32_MAX
     struct alb_sim_link_stats stats; // the first of them go with the above
 

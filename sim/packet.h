@@ -11,7 +11,7 @@ struct alb_sim_link;
 
 #define ALB_SIM_PATH_PORT 49152 // path p of a host has this source port + p; but path 0 has the engine's own port
 #define ALB_SIM_GAPS_MAX  4
-#define ALB_SIM_NOWHERE   UINT32_MAX
+#define ALB_SIM_NOWHERE   0xffffffu
 #define ALB_SIM_TRIM_TO   ALB_CSA_TRIMMED_BYTES // of UDP payload, left of a packet that is trimmed
 
 // A stretch of the UDP payload that is not carried.
@@ -28,7 +28,8 @@ struct alb_sim_packet {
     struct alb_sim_link *from;   // the one it came by to the switch that holds it
     uint32_t wire_bytes;         // what it takes on a link: with UDP, IP and frame
     uint32_t flow_hash;          // of addresses and ports: the same for all packets of a path
-    uint32_t to;                 // number of the host it is for, in a cluster; ALB_SIM_NOWHERE: none
+    uint32_t to : 24;            // number of the host it is for, in a cluster; ALB_SIM_NOWHERE: none
+    uint32_t life : 8;           // of the link, when it went on to the wire
     uint8_t traffic_class;       // DSCP and ECN
     uint8_t hop_limit;
     uint8_t path;        // of its sender, or enum alb_sim_control
@@ -38,7 +39,6 @@ struct alb_sim_packet {
     bool is_held : 1;    // by a link, until later ones have gone on
     bool is_lost : 1;    // on its way: it takes its time on the wire and does not arrive
     bool is_small : 1;   // has room for headers only
-    uint8_t life : 2;    // of the link, when it went on to the wire
 } __attribute__((aligned(64)));
 
 // What only its ends look at, and a link that does something to it.

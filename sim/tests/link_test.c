@@ -397,6 +397,24 @@ static void set_dead__loses_what_leaves_meanwhile(void **state)
     bench_fini(&b);
 }
 
+// However often it dies while a packet is under way.
+static void set_dead__many_times(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 100000000, .delay = ALB_SIM_US(900)});
+    for (uint32_t i = 0; i < 255; i++) {
+        if (i % 5 == 0)
+            send(&b, i, 1250);
+        run_until(&b, ALB_SIM_US(120 * (i + 1)));
+        alb_sim_link_set_dead(&b.link, true);
+        alb_sim_link_set_dead(&b.link, false);
+    }
+    drain(&b);
+    assert_int_equal(b.count, 0);
+    assert_int_equal(b.link.stats.lost, 51);
+    bench_fini(&b);
+}
+
 // By what is under way when it dies, not by when that would arrive.
 static void set_dead__with_another_delay(void **state)
 {
@@ -518,6 +536,7 @@ int main(void)
         cmocka_unit_test(set_payload_max__loses_what_is_longer),
         cmocka_unit_test(set_dead__loses_until_it_is_mended),
         cmocka_unit_test(set_dead__loses_what_leaves_meanwhile),
+        cmocka_unit_test(set_dead__many_times),
         cmocka_unit_test(set_dead__with_another_delay),
         cmocka_unit_test(set_faults__befall_what_is_on_the_wire_then),
         cmocka_unit_test(go_ahead__packets_arrive_as_they_would_by_steps),
