@@ -11,7 +11,7 @@ struct scheduled {
     struct alb_cluster *cluster;
     struct alb_cluster_fault fault;
     bool closes;     // the cable is routed over no more, if it is dead and has not been repaired since
-    uint32_t deaths; // of the cable, when it closes: another one closes it in its own time
+    uint32_t deaths; // of the cable, when it closes: another one, after a repair, closes it in its own time
 };
 
 const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind)
@@ -135,13 +135,14 @@ static void on_due(struct alb_sim_event *event, alb_sim_time now)
         if (scheduled->deaths == cluster->deaths[fault->cable])
             set_closed(cluster, fault->cable, is_dead(cluster, fault->cable));
     } else {
+        bool was_dead = is_dead(cluster, fault->cable);
         for (uint32_t way = 0; way < 2; way++)
             if (fault->ways[way])
                 apply(cluster, fault, &cluster->links[2 * fault->cable + way], now);
         if (!is_dead(cluster, fault->cable))
             set_closed(cluster, fault->cable, false);
         bool is_death = fault->kind == ALB_FAULT_DEATH && !fault->ends;
-        cluster->deaths[fault->cable] += is_death;
+        cluster->deaths[fault->cable] += is_death && !was_dead;
         if (is_death && fault->value > 0) {
             scheduled->closes = true;
             scheduled->deaths = cluster->deaths[fault->cable];

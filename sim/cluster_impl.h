@@ -54,7 +54,7 @@ struct alb_cluster {
     struct alb_list channels;
     struct alb_list faults;  // scheduled
     bool *is_closed;         // cables that no route uses
-    uint32_t *deaths;        // of each cable, so far
+    uint32_t *deaths;        // of each cable, when it was alive, so far
     struct alb_routes built; // as they were at first, if cables can be closed (alb_routes_init has been called)
     bool has_built;
     uint64_t fault_seed;

@@ -176,6 +176,27 @@ static void death__is_known_in_its_own_time(void **state)
     bench_destroy(&b);
 }
 
+// One more fault of a dead cable does not keep switches from learning of the first.
+static void death__of_what_is_dead_already(void **state)
+{
+    struct bench b;
+    struct alb_cluster_link_stats stats;
+    bench_prepare(&b, "rc");
+    b.spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
+    b.spec.spines = 2;
+    bench_create(&b);
+    uint32_t cable = bench_cable(&b, "l0-s0");
+    at(&b, ALB_SIM_US(10), cable, ALB_FAULT_DEATH, ALB_SIM_US(100));
+    at(&b, ALB_SIM_US(50), cable, ALB_FAULT_DEATH, 0);
+    alb_cluster_run(b.cluster, ALB_SIM_US(200), UINT64_MAX);
+    for (uint32_t i = 0; i < 16; i++)
+        bench_write(&b, i, 16 + i, 4 * KB);
+    bench_run(&b, 16);
+    alb_cluster_link_stats(b.cluster, 2 * cable, &stats);
+    assert_int_equal(stats.lost, 0);
+    bench_destroy(&b);
+}
+
 // No buffer is short where a switch has no way left for a packet.
 static void death__loses_what_has_no_way(void **state)
 {
@@ -252,6 +273,7 @@ int main(void)
         cmocka_unit_test(end__of_that_fault_alone),
         cmocka_unit_test(delay__of_the_cable),
         cmocka_unit_test(death__is_known_in_its_own_time),
+        cmocka_unit_test(death__of_what_is_dead_already),
         cmocka_unit_test(death__changes_no_ideal),
         cmocka_unit_test(death__loses_what_has_no_way),
         cmocka_unit_test(rate__a_tenth_from_then_on),
