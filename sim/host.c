@@ -406,7 +406,10 @@ static void hand_over(struct alb_sim_host *host, struct alb_sim_packet *packet, 
         .length = load->length,
     };
     host->memory.is_data_path = true;
-    if (packet->is_trimmed && load->length > ALB_SIM_TRIM_TO) {
+    bool is_cut = packet->is_trimmed && load->length > ALB_SIM_TRIM_TO;
+    if (is_cut && packet->is_corrupt) { // the check of the frame, as there is no ICRC left
+        alb_engine_count_drop(host->engine, ALB_DROP_BAD_ICRC);
+    } else if (is_cut) {
         host->trimmed++;
         datagram.length = ALB_SIM_TRIM_TO;
         alb_engine_rx_trimmed(host->engine, &datagram, alb_sim_to_ns(now));

@@ -192,6 +192,25 @@ static void trim__payload_goes_and_headers_arrive(void **state)
     bench_destroy(&b);
 }
 
+// A header that is damaged says nothing: it is dropped like a whole packet that is.
+static void trim__a_damaged_header_is_not_believed(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 128 * KB);
+    b.config.switches.port_bytes_max = 50000;
+    b.config.switches.trims = true;
+    bench_create(&b);
+    const struct alb_cluster_fault damage = {0, 0, {false, true}, ALB_FAULT_CORRUPT, 1000000000, false}; // to host 0
+    assert_int_equal(alb_cluster_fault(b.cluster, &damage), 0);
+    bench_incast(&b, 15, 256 * KB);
+    alb_cluster_run(b.cluster, ALB_SIM_MS(1), UINT64_MAX);
+    const struct alb_device_stats *stats = alb_cluster_host_stats(b.cluster, 0);
+    assert_true(bench_totals(&b).trimmed > 0);
+    assert_true(stats->dropped[ALB_DROP_BAD_ICRC] > bench_totals(&b).trimmed / 2);
+    assert_int_equal(stats->dropped[ALB_DROP_TRUNCATED] + stats->sum.counter[ALB_STAT_trimmed_reported], 0);
+    bench_destroy(&b);
+}
+
 // Senders that act on reports of trimming: all that is cut off goes again by that, and nothing in vain.
 static void trim__what_is_cut_off_goes_again_by_that_alone(void **state)
 {
@@ -496,6 +515,7 @@ int main(void)
         cmocka_unit_test(buffer__two_busy_ports_share),
         cmocka_unit_test(marks__between_min_and_max_by_chance),
         cmocka_unit_test(trim__payload_goes_and_headers_arrive),
+        cmocka_unit_test(trim__a_damaged_header_is_not_believed),
         cmocka_unit_test(trim__what_is_cut_off_goes_again_by_that_alone),
         cmocka_unit_test(trim__costs_about_a_round_trip),
         cmocka_unit_test(trim__forged_hints_do_no_harm),
