@@ -69,11 +69,11 @@ static bool has_room_for_routes(const struct alb_run *run, struct alb_complaint 
                         run->topology.node_count - run->topology.host_count, (double)bytes / gib, (double)free / gib);
 }
 
-// The rate of hosts' links: what a load is a part of.
+// The rate of the first host's link: what a load is a part of.
 static uint64_t host_rate(const struct alb_run *run)
 {
     for (uint32_t c = 0; c < run->topology.cable_count; c++)
-        if (run->topology.cables[c].tier == 0)
+        if (run->topology.cables[c].tier == 0 && run->topology.cables[c].a == 0)
             return run->topology.cables[c].bits_per_s;
     return run->scenario->network.host_bits_per_s;
 }

@@ -175,7 +175,7 @@ static const struct alb_field workload_fields[] = {
     {"sizes", ALB_FIELD_TEXT, AT(alb_scenario_workload, sizes),
      .text = "data file with a distribution, instead of size"},
     {"load", ALB_FIELD_BILLIONTHS, AT(alb_scenario_workload, load_per_billion), 1, 1000000000,
-     .text = "poisson: of each host's link (of the first one's, if they differ)"},
+     .text = "poisson: of each host's link (of h0's, if they differ), headers not counted"},
     {"flows", ALB_FIELD_COUNT, AT(alb_scenario_workload, flows), 1, 10000000,
      .text = "poisson: how many, instead of end"},
     {"start", ALB_FIELD_TIME, AT(alb_scenario_workload, start), .text = "nothing is sent before (0)"},

@@ -87,6 +87,23 @@ static void alb_run_init__uc_is_as_fast_as_the_link(void **state)
     small_run_end(&small);
 }
 
+// Whichever host's cable a file of a topology names first.
+static void alb_run_init__load_is_of_the_first_host(void **state)
+{
+    alb_sim_time last[2];
+    for (size_t i = 0; i < 2; i++) {
+        char map[] = "hosts 2\nswitch s\ncable h1 s 10Gb/s 1us\ncable h0 s 100Gb/s 1us\n";
+        char same[] = "hosts 2\nswitch s\ncable h0 s 100Gb/s 1us\ncable h1 s 10Gb/s 1us\n";
+        small_run_go_on(&small,
+                        "[network]\ntopology = file\nfile = map\n[workload]\nkind = poisson\nsize = 1000\n"
+                        "load = 1%\nflows = 20\n",
+                        i ? map : same);
+        last[i] = small.run.schedule.tasks[19].at;
+        small_run_end(&small);
+    }
+    assert_int_equal(last[0], last[1]);
+}
+
 // Also where those of other pairs stand between them.
 static void alb_run_init__messages_of_a_pair_take_its_queue_pairs_in_turn(void **state)
 {
@@ -648,6 +665,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_run_go__does_every_workload),
         cmocka_unit_test(alb_run_init__dcqcn_begins_with_the_rate_of_the_link),
+        cmocka_unit_test(alb_run_init__load_is_of_the_first_host),
         cmocka_unit_test(alb_run_init__uc_is_as_fast_as_the_link),
         cmocka_unit_test(alb_run_init__messages_of_a_pair_take_its_queue_pairs_in_turn),
         cmocka_unit_test(alb_run_go__is_the_same_twice),
