@@ -89,13 +89,32 @@ void alb_heat_init(struct alb_run *run, alb_sim_time interval)
     alb_sim_queue_schedule(alb_cluster_queue(run->cluster), &heat->event, interval);
 }
 
+// The run ended before the last look, which came within its last window: what left in between is no part of it.
+static void take_back(struct alb_run *run, alb_sim_time now)
+{
+    struct alb_heat *heat = &run->heat;
+    for (uint32_t l = 0; l < heat->links; l++) {
+        uint64_t bytes = alb_cluster_link_bytes(run->cluster, l);
+        for (uint32_t c = heat->columns; c-- > 0 && heat->before[l] > bytes;) {
+            uint64_t back = ALB_MIN(column_at(heat, c)[l], heat->before[l] - bytes);
+            column_at(heat, c)[l] -= back;
+            heat->before[l] -= back;
+        }
+    }
+    heat->columns = (uint32_t)((ALB_MAX(now, (alb_sim_time)1) - 1) / heat->interval) + 1;
+    heat->end = now;
+}
+
 void alb_heat_end(struct alb_run *run)
 {
     if (!run->heat.bytes)
         return;
+    alb_sim_time now = alb_cluster_now(run->cluster);
     alb_sim_queue_cancel(alb_cluster_queue(run->cluster), &run->heat.event);
+    if (now < run->heat.end)
+        take_back(run, now);
     if (look(run) || run->heat.columns == 0)
-        add_column(&run->heat, alb_cluster_now(run->cluster));
+        add_column(&run->heat, now);
 }
 
 double alb_heat_load(const struct alb_run *run, uint32_t column, uint32_t link)

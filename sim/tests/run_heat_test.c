@@ -2,6 +2,8 @@
 #include "base/tests/test.h"
 #include "small_run.h"
 
+#include <stdio.h>
+
 static struct small_run small;
 
 // What all columns hold together is what each link has carried.
@@ -17,6 +19,29 @@ static void alb_heat__accounts_for_every_byte(void **state)
         assert_int_equal(bytes, alb_cluster_link_bytes(small.run.cluster, link));
     }
     small_run_end(&small);
+}
+
+// Also where columns fall into the window that a run ends with, behind its end.
+static void alb_heat__has_no_byte_behind_the_end(void **state)
+{
+    static const char *const orders[] = {"time", "window", "host"};
+    for (size_t i = 0; i < ALB_COUNT(orders); i++) {
+        char text[400];
+        snprintf(text, sizeof(text),
+                 "[scenario]\norder = %s\n[network]\nhosts = 3\nrate = 1Gb/s\ndelay = 1us\n[host]\nlatency = 500ns\n"
+                 "[workload]\nkind = all-reduce-ring\nsize = 1\nop = send\nrounds = 3\nthink = 3us\nstart = 7us\n",
+                 orders[i]);
+        small_run_go(&small, text, true);
+        const struct alb_heat *heat = &small.run.heat;
+        assert_true(heat->end <= alb_cluster_now(small.run.cluster) && heat->columns * heat->interval >= heat->end);
+        for (uint32_t link = 0; link < heat->links; link++) {
+            uint64_t bytes = 0;
+            for (uint32_t c = 0; c < heat->columns; c++)
+                bytes += heat->bytes[(size_t)c * heat->links + link];
+            assert_int_equal(bytes, alb_cluster_link_bytes(small.run.cluster, link));
+        }
+        small_run_end(&small);
+    }
 }
 
 // A full link is as full in each interval, though packets take several of them.
@@ -85,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_heat__accounts_for_every_byte),
+        cmocka_unit_test(alb_heat__has_no_byte_behind_the_end),
         cmocka_unit_test(alb_heat__divides_a_packet_over_intervals),
         cmocka_unit_test(alb_heat_load__of_a_column_that_is_cut_off),
         cmocka_unit_test(alb_heat__ends_with_the_last_byte),
