@@ -212,7 +212,7 @@ static bool pauses_agree(const struct alb_scenario *scenario, struct alb_complai
 static uint64_t packet_bytes(const struct alb_scenario_host *host)
 {
     uint32_t load = host->transport ? host->payload_bytes : host->mtu_bytes + RC_HEADER_BYTES; // csa fills a packet
-    return ALB_SIM_FRAME_BYTES + ALB_MIN(load, host->payload_bytes);
+    return ALB_SIM_FRAME_BYTES + load;
 }
 
 // What the dynamic threshold leaves one port of an empty buffer.

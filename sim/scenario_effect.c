@@ -154,6 +154,7 @@ static bool check_host(const struct look *look, const char *name)
         {"receives", any_is_heard(look->scenario), "op = send, unreliable = yes, a collective or a trace for it"},
         {"memory", host->has_real_bytes, "real_bytes = yes for it"},
         {"mtu", !is_csa, "transport = rc for it; packets of csa are as long as payload allows"},
+        {"payload", is_csa, "transport = csa for it; packets of rc are as long as mtu allows"},
         {"paths", is_csa, of_csa},
         {"pool", is_csa, of_csa},
         {"early", is_csa, of_csa},
