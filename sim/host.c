@@ -153,7 +153,7 @@ static void on_fetched_to_send(struct alb_sim_event *event, alb_sim_time now)
 static void fetch_to_send(struct alb_sim_host *host, struct alb_sim_packet *packet, alb_sim_time now)
 {
     alb_sim_time at = alb_rnic_out(host->rnic, packet->to, dest_qpn_of(packet), now);
-    if (at == now) {
+    if (at == now && host->rnic_bytes == 0) {
         alb_sim_link_send(host->out, packet, now);
         return;
     }
@@ -448,7 +448,9 @@ static void deliver(struct alb_sim_host *host, struct alb_sim_packet *packet, al
 static void on_fetched_to_receive(struct alb_sim_event *event, alb_sim_time now)
 {
     struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
-    deliver(ALB_CONTAINER_OF(packet->on->to, struct alb_sim_host, node), packet, now);
+    struct alb_sim_host *host = ALB_CONTAINER_OF(packet->on->to, struct alb_sim_host, node);
+    host->rnic_waiting--;
+    deliver(host, packet, now);
 }
 
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
@@ -459,10 +461,11 @@ static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, al
     if (host->capture)
         alb_sim_capture_add(host->capture, packet, now);
     alb_sim_time at = host->rnic ? alb_rnic_in(host->rnic, dest_qpn_of(packet) & 0xffff, now) : now;
-    if (at == now) {
+    if (at == now && host->rnic_waiting == 0) {
         deliver(host, packet, now);
         return;
     }
+    host->rnic_waiting++;
     packet->event.fire = on_fetched_to_receive;
     alb_sim_queue_schedule(&host->network->queue, &packet->event, at);
 }

@@ -77,6 +77,7 @@ struct alb_sim_host {
     struct alb_device_stats stats;
     struct alb_sim_event poll;
     struct alb_sim_line inbox; // what has come and waits for it
+    uint32_t rnic_waiting;     // packets that wait in the RNIC to be received
     uint64_t trimmed;          // packets that came without their payload
     struct alb_icrc_flow sent_flow;
     struct alb_icrc_flow received_flow;

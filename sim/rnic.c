@@ -13,6 +13,7 @@ enum {
 struct context {
     uint32_t newer, older; // in the order of use; NONE: it is the end
     bool is_cached;
+    alb_sim_time fetched_at; // it is there, or will be
 };
 
 // Where a queue pair of ours sends to. Found by linear probing.
@@ -125,7 +126,9 @@ static void unlink_context(struct alb_rnic *rnic, uint32_t number)
 static void link_newest(struct alb_rnic *rnic, uint32_t number)
 {
     struct context *context = &rnic->contexts[number];
-    *context = (struct context){NONE, rnic->newest, true};
+    context->newer = NONE;
+    context->older = rnic->newest;
+    context->is_cached = true;
     if (rnic->newest)
         rnic->contexts[rnic->newest].newer = number;
     else
@@ -133,10 +136,9 @@ static void link_newest(struct alb_rnic *rnic, uint32_t number)
     rnic->newest = number;
 }
 
-// True if the cache held it; it does from now on.
-static bool touch(struct alb_rnic *rnic, uint32_t index)
+// True if the cache held it, or it is being fetched; it does from now on.
+static bool touch(struct alb_rnic *rnic, uint32_t number)
 {
-    uint32_t number = index % rnic->indexes + 1;
     bool was_cached = rnic->contexts[number].is_cached;
     if (was_cached) {
         unlink_context(rnic, number);
@@ -154,12 +156,15 @@ static bool touch(struct alb_rnic *rnic, uint32_t index)
 static alb_sim_time pass(struct alb_rnic *rnic, enum alb_rnic_way way, uint32_t index, alb_sim_time now)
 {
     alb_sim_time at = ALB_MAX(now, rnic->free_at[way]);
-    bool is_hit = touch(rnic, index);
+    uint32_t number = index % rnic->indexes + 1;
+    struct context *context = &rnic->contexts[number];
+    bool is_hit = touch(rnic, number);
     rnic->hits += is_hit;
     rnic->misses += !is_hit;
-    at += is_hit ? 0 : rnic->miss_penalty;
-    rnic->free_at[way] = at;
-    return at;
+    if (!is_hit)
+        context->fetched_at = at + rnic->miss_penalty;
+    rnic->free_at[way] = ALB_MAX(at, context->fetched_at); // the other pipeline may have asked for it
+    return rnic->free_at[way];
 }
 
 alb_sim_time alb_rnic_out(struct alb_rnic *rnic, uint32_t to_host, uint32_t to_qpn, alb_sim_time now)

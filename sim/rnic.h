@@ -20,9 +20,9 @@ void alb_rnic_free(struct alb_rnic *rnic);
 // Packets to that host and queue pair are sent by the queue pair of that index.
 void alb_rnic_bind(struct alb_rnic *rnic, uint32_t to_host, uint32_t to_qpn, uint32_t index);
 void alb_rnic_unbind(struct alb_rnic *rnic, uint32_t to_host, uint32_t to_qpn);
-// When a packet that comes to the pipeline now may go on.
+// When a packet that comes to the pipeline now may go on; if that is now, behind those that wait until now.
 alb_sim_time alb_rnic_out(struct alb_rnic *rnic, uint32_t to_host, uint32_t to_qpn, alb_sim_time now);
 alb_sim_time alb_rnic_in(struct alb_rnic *rnic, uint32_t index, alb_sim_time now);
-// Packets whose queue pair's context the cache held, and whose it had to fetch.
+// Packets whose queue pair's context the cache held or was fetching, and whose it had to fetch.
 uint64_t alb_rnic_hits(const struct alb_rnic *rnic);
 uint64_t alb_rnic_misses(const struct alb_rnic *rnic);

@@ -159,6 +159,25 @@ static void rnic__few_contexts_slow_many_connections(void **state)
     assert_true(took[1] > took[0] + took[0] / 2);
 }
 
+// Whenever the fetch ends, also in the very moment in which another packet comes.
+static void rnic__packets_stay_in_order(void **state)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        struct bench b;
+        bench_prepare(&b, "rc");
+        b.spec.hosts = 2;
+        b.spec.host_bits_per_s = 8000000000; // 1 ns a byte
+        b.config.engine.congestion = "none";
+        b.config.switches.port_bytes_max = 0;
+        b.config.rnic = (struct alb_rnic_config){4, ALB_SIM_NS(4177 + i)};
+        bench_create(&b);
+        bench_write(&b, 0, 1, 40 * KB);
+        bench_run(&b, 1);
+        assert_int_equal(alb_cluster_host_stats(b.cluster, 0)->sum.counter[ALB_STAT_retransmitted_pkts], 0);
+        bench_destroy(&b);
+    }
+}
+
 // ---- messages -------------------------------------------------------------------------------------------------------
 
 static void post__all_operations_with_real_bytes(void **state)
@@ -318,6 +337,7 @@ int main(void)
         cmocka_unit_test(write__permutation_without_loss),
         cmocka_unit_test(write__rc_with_pfc),
         cmocka_unit_test(link_stats__bytes_that_have_left),
+        cmocka_unit_test(rnic__packets_stay_in_order),
         cmocka_unit_test(rnic__few_contexts_slow_many_connections),
         cmocka_unit_test(post__all_operations_with_real_bytes),
         cmocka_unit_test(post__limits),

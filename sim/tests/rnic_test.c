@@ -32,8 +32,19 @@ static void out__both_ways_share_the_cache_and_have_their_own_pipeline(void **st
     struct alb_rnic *rnic = alb_rnic_new(4, 1000, 64);
     alb_rnic_bind(rnic, 9, 0x123456, 7);
     assert_int_equal(alb_rnic_out(rnic, 9, 0x123456, 0), 1000);
-    assert_int_equal(alb_rnic_in(rnic, 7, 100), 100);       // it has been fetched
+    assert_int_equal(alb_rnic_in(rnic, 7, 1100), 1100);     // it has been fetched
     assert_int_equal(alb_rnic_out(rnic, 9, 77, 200), 1000); // of no queue pair: it only waits its turn
+    alb_rnic_free(rnic);
+}
+
+// It does not help to ask by the other pipeline.
+static void in__waits_for_what_the_other_way_fetches(void **state)
+{
+    struct alb_rnic *rnic = alb_rnic_new(4, 1000, 64);
+    alb_rnic_bind(rnic, 9, 0x123456, 7);
+    alb_rnic_in(rnic, 7, 0);
+    assert_int_equal(alb_rnic_out(rnic, 9, 0x123456, 100), 1000);
+    assert_int_equal(alb_rnic_misses(rnic), 1);
     alb_rnic_free(rnic);
 }
 
@@ -57,6 +68,7 @@ int main(void)
         cmocka_unit_test(in__least_recently_used_makes_room),
         cmocka_unit_test(in__hits_wait_behind_misses),
         cmocka_unit_test(out__both_ways_share_the_cache_and_have_their_own_pipeline),
+        cmocka_unit_test(in__waits_for_what_the_other_way_fetches),
         cmocka_unit_test(bind__many_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
