@@ -13,7 +13,7 @@ const struct alb_metric alb_metrics[] = {
     {"flows", ALB_METRIC_NUMBER, PART(flows), "messages"},
     {"done", ALB_METRIC_NUMBER, PART(done), "of them that are done"},
     {"failed", ALB_METRIC_NUMBER, PART(failed), "whose queue pair failed, or that UC lost"},
-    {"time", ALB_METRIC_NS, PART(time), "from the first beginning to the last end"},
+    {"time", ALB_METRIC_NS, PART(time), "from the first beginning to the last end: of a collective, its last receipt"},
     {"ideal", ALB_METRIC_NS, PART(ideal), "of a workload that is a collective: the shortest possible"},
     {"over_ideal", ALB_METRIC_NUMBER, PART(over_ideal), "of such a one: time by ideal"},
     {"goodput", ALB_METRIC_BITS_PER_S, PART(goodput), "payload by time, all hosts together"},

@@ -60,7 +60,7 @@ struct alb_work {
     uint32_t first_task, task_count;
     uint32_t rank_count; // that take part
     uint32_t steps;      // of a collective, which expects each; 0: not one
-    bool is_collective;  // its time is from its first task to its last
+    bool is_collective;  // its time is from its first task to the last receipt or calculation
 };
 
 struct alb_schedule {

@@ -96,6 +96,12 @@ static bool waits_from_start(const struct alb_run *run, const struct alb_task *t
     return task->kind == ALB_TASK_RECV && run->schedule.works[task->work].is_collective;
 }
 
+// A collective is complete when every rank has what it is to get, whenever senders hear of that.
+static bool ends_at_sender(const struct alb_run *run, const struct alb_task *task)
+{
+    return task->kind == ALB_TASK_SEND && !run->schedule.works[task->work].is_collective;
+}
+
 // Counts, and when its tasks began and ended.
 static void measure_part(const struct alb_run *run, uint32_t first, uint32_t count, struct alb_summary_part *part)
 {
@@ -110,7 +116,7 @@ static void measure_part(const struct alb_run *run, uint32_t first, uint32_t cou
             done = ALB_MAX(done, times->done);
         if (task->kind != ALB_TASK_SEND)
             continue;
-        if (is_come)
+        if (is_come && ends_at_sender(run, task))
             done = ALB_MAX(done, alb_run_task_end(run, i));
         part->flows++;
         part->done += is_come;

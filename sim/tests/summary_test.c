@@ -284,6 +284,23 @@ static void alb_ideal_work__of_a_ring(void **state)
     end();
 }
 
+// Between two sites a step takes as long as its acknowledgement, which is no part of either.
+static void alb_ideal_work__is_met_on_an_idle_network(void **state)
+{
+    static const char *const kinds[] = {"all-gather", "all-reduce-ring", "reduce-scatter", "all-to-all-steps"};
+    for (size_t i = 0; i < ALB_COUNT(kinds); i++) {
+        char text[200];
+        snprintf(text, sizeof(text),
+                 "[network]\ntopology = two-sites\nhosts = 2\n[host]\ntransport = rc\n[workload]\nkind = %s\n"
+                 "size = 1000\n",
+                 kinds[i]);
+        small_run_go(&small, text, false);
+        alb_summary_make(&summary, &small.run);
+        assert_true(value("over_ideal", "flows") >= 1 && value("over_ideal", "flows") < 1.001);
+        end();
+    }
+}
+
 // Three slow hosts, whose links are busy for as long as it takes, and a fast one.
 static void alb_ideal_work__of_hosts_with_different_links(void **state)
 {
@@ -386,6 +403,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__the_ideal_shares_ways_that_differ),
         cmocka_unit_test(alb_summary_make__the_ideal_of_a_long_way),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
+        cmocka_unit_test(alb_ideal_work__is_met_on_an_idle_network),
         cmocka_unit_test(alb_ideal_work__of_hosts_with_different_links),
         cmocka_unit_test(alb_metric_format__scales),
         cmocka_unit_test(alb_result_write__a_line_each),
