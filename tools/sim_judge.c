@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    EVENTS_MAX = 20000000,
-};
-
 // ---- cases ----------------------------------------------------------------------------------------------------------
 
 void sim_case_copy(struct sim_case *copy, const struct sim_case *from)
@@ -98,7 +94,7 @@ void sim_judge_case(const struct sim_case *of, struct sim_judgement *judgement)
 {
     static struct alb_scenario scenario;
     static struct alb_run run;
-    const struct alb_run_options options = {.until = ALB_SIM_S(100), .events_max = EVENTS_MAX};
+    const struct alb_run_options options = {.until = ALB_SIM_S(SIM_JUDGED_SECONDS), .events_max = SIM_JUDGED_EVENTS};
     struct alb_complaint complaint = {0};
     bool is_scenario = alb_scenario_read(&scenario, &of->document, NULL, ".", &complaint);
     scenario.data = of->data;

@@ -7,6 +7,8 @@
 enum {
     SIM_WHY_MAX = 700,
     SIM_DATA_MAX = 2,
+    SIM_JUDGED_SECONDS = 100, // what takes longer, or more events, does not end
+    SIM_JUDGED_EVENTS = 20000000,
 };
 
 // A scenario with the data files that it names.

@@ -86,7 +86,8 @@ static void report(struct sim_case *of, uint64_t seed, struct sim_judgement *jud
     write_document(&of->document, seed, judgement->why,
                    stdout); // where it could not be written, all that is left of it
     if (is_written)
-        fprintf(stderr, "replay: albedo sim --check search-%" PRIu64 "\n", seed);
+        fprintf(stderr, "replay: albedo sim --check --max-time %ds --max-events %d search-%" PRIu64 "\n",
+                SIM_JUDGED_SECONDS, SIM_JUDGED_EVENTS, seed);
 }
 
 static bool draw(struct sim_case *of, uint64_t seed, struct alb_complaint *complaint)

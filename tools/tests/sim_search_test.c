@@ -71,7 +71,7 @@ static void sim_search__writes_what_it_finds(void **state)
     char said[512], line[128] = "";
     assert_int_equal(search_and_listen(said), COMMAND_FAILED);
     assert_string_equal(said, "albedo sim: seed 1: it was to\nalbedo sim: written to search-1\n"
-                              "replay: albedo sim --check search-1\n");
+                              "replay: albedo sim --check --max-time 100s --max-events 20000000 search-1\n");
     FILE *file = fopen("search-1", "r");
     assert_non_null(file);
     assert_non_null(fgets(line, sizeof(line), file));
