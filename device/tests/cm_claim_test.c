@@ -6,6 +6,7 @@
 #include "base/tests/test.h"
 #include "device/directory_file.h"
 #include "device/tests/cancelled.h"
+#include "device/tests/flock_refused.h"
 #include "device/tests/own_directory.h"
 #include "device/tests/said.h"
 
@@ -289,19 +290,6 @@ static void claim__in_a_folder_with_a_long_name(void **state)
         *strrchr(deep, '/') = 0;
     }
     setenv("ALBEDO_DIRECTORY", own_directory, 1);
-}
-
-static int flock_error;
-int __real_flock(int fd, int operation);
-int __wrap_flock(int fd, int operation);
-
-// The linker puts it before flock (--wrap).
-int __wrap_flock(int fd, int operation)
-{
-    if (!flock_error)
-        return __real_flock(fd, operation);
-    errno = flock_error;
-    return -1;
 }
 
 static int count_files(void)

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/tests/test.h"
+#include "device/tests/flock_refused.h"
 #include "device/tests/own_directory.h"
 #include "device/tests/said.h"
 
@@ -376,19 +377,6 @@ static void alb_directory_enter__says_why(void **state)
                            ": No such file or directory: \"albedo stat\" will not show this process, and rdma_cm can "
                            "neither bind nor listen in it; ALBEDO_DIRECTORY names another place\n"));
     setenv("ALBEDO_DIRECTORY", own_directory, 1);
-}
-
-static int flock_error;
-int __real_flock(int fd, int operation);
-int __wrap_flock(int fd, int operation);
-
-// The linker puts it before flock (--wrap).
-int __wrap_flock(int fd, int operation)
-{
-    if (!flock_error)
-        return __real_flock(fd, operation);
-    errno = flock_error;
-    return -1;
 }
 
 // Some file systems and sandboxes have no such locks.
