@@ -153,7 +153,25 @@ static bool forget_orphan(struct alb_engine *engine, const struct alb_txn_initia
     return false;
 }
 
-// What is over of one that is connected, but silent: as if it had said so. False: nothing is.
+// False: there was none.
+static bool drop_below(struct alb_txn_initiator *initiator, uint64_t low_water)
+{
+    bool has_dropped = false;
+    initiator->low_water = ALB_MAX(initiator->low_water, low_water);
+    ALB_LIST_FOR_EACH (&initiator->records, node) {
+        struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
+        if (txn->id.number >= low_water)
+            break;
+        if (!is_over(txn))
+            continue;
+        alb_txn_in_destroy(txn);
+        has_dropped = true;
+    }
+    return has_dropped;
+}
+
+// What is over of one that is connected, but silent: as if it had said so. Some of it may be what was not over when it
+// did say so. False: nothing is.
 static bool forget_outcomes(struct alb_engine *engine, const struct alb_txn_initiator *keep)
 {
     ALB_LIST_FOR_EACH (&engine->reflect->connected, node) {
@@ -161,10 +179,8 @@ static bool forget_outcomes(struct alb_engine *engine, const struct alb_txn_init
         if (engine->now < initiator->heard_at + SILENT_NS)
             break;
         const struct alb_txn_in *open = first_open(initiator);
-        if (initiator == keep || initiator->records.next == (open ? &open->of_initiator : &initiator->records))
-            continue;
-        alb_txn_initiator_pass(initiator, open ? open->id.number : initiator->next);
-        return true;
+        if (initiator != keep && drop_below(initiator, open ? open->id.number : initiator->next))
+            return true;
     }
     return false;
 }
@@ -224,16 +240,8 @@ void alb_txn_initiator_heard(struct alb_engine *engine, struct alb_txn_initiator
 // Of what is below, the initiator knows the outcome, and will not ask.
 void alb_txn_initiator_pass(struct alb_txn_initiator *initiator, uint64_t low_water)
 {
-    if (low_water <= initiator->low_water || low_water > initiator->next)
-        return;
-    initiator->low_water = low_water;
-    ALB_LIST_FOR_EACH (&initiator->records, node) {
-        struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
-        if (txn->id.number >= low_water)
-            break;
-        if (is_over(txn))
-            alb_txn_in_destroy(txn);
-    }
+    if (low_water > initiator->low_water && low_water <= initiator->next)
+        drop_below(initiator, low_water);
 }
 
 bool alb_txn_initiator_is_vouched(const struct alb_txn_initiator *initiator, uint64_t keeper)

@@ -114,6 +114,28 @@ static void records__of_the_connected_and_silent_give_way(void **state)
     assert_int_equal(c->csa[1]->reflect_in->strays[0].state, ALB_CSA_VERDICT_UNKNOWN);
 }
 
+// Its program had it in hand when the initiator passed it, and let go of it behind that.
+static void records__that_were_taken_when_they_were_passed_give_way(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_txn_initiator *silent = alb_txn_initiator_get(engine, 5, alb_reflect_in_get(c->csa[1]));
+    struct alb_txn_initiator *other = orphan(engine, 6);
+    struct alb_txn_in *taken = record(engine, silent, 1);
+    taken->is_taken = true;
+    alb_txn_in_finish(taken, ALB_TXN_ABORTED, ALB_TXN_LEASE, c->pair->now);
+    alb_txn_initiator_pass(silent, 2);
+    taken->is_taken = false;
+    for (uint32_t i = 1; i < engine->config.txn_record_max; i++)
+        alb_txn_in_bind(record(engine, other, i), c->pair->now);
+    engine->now += 11 * ALB_NS_PER_S;
+    struct alb_txn_in *txn = alb_txn_in_create(engine);
+    assert_int_equal(alb_txn_in_name(txn, other, 1000), ALB_TXN_OK);
+    assert_null(alb_txn_in_find(engine, &(struct alb_txn_id){5, 1}));
+    txn = alb_txn_in_create(engine);
+    assert_int_equal(alb_txn_in_name(txn, other, 1001), ALB_TXN_NO_MEMORY);
+}
+
 static void low_water__drops_what_has_ended(void **state)
 {
     struct csa_pair *c = *state;
@@ -201,6 +223,7 @@ int main(void)
         REFLECT_PAIR_TEST(records__no_room_for_another),
         REFLECT_PAIR_TEST(records__are_not_among_what_is_staged),
         REFLECT_PAIR_TEST(records__of_the_connected_and_silent_give_way),
+        REFLECT_PAIR_TEST(records__that_were_taken_when_they_were_passed_give_way),
         REFLECT_PAIR_TEST(low_water__drops_what_has_ended),
         REFLECT_PAIR_TEST(memory__all_comes_back),
         REFLECT_PAIR_TEST(command__is_answered_where_there_is_no_memory_for_transactions),
