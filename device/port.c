@@ -251,13 +251,13 @@ static int wait_for(struct alb_port *port, struct pollfd *files, nfds_t count, c
     return found;
 }
 
-// What has something and gives nothing is another file by now, /dev/null for one.
+// What has something and gives nothing is another file by now: /dev/null, or a pipe without a writer.
 static void take_wakes(struct alb_port *port, const struct pollfd *file)
 {
-    if (!(file->revents & POLLIN))
+    if (file->revents == 0 || file->revents & POLLNVAL)
         return;
-    ssize_t took = alb_sys_eventfd_take(port->wake_fd);
-    if (took == 0 || (took < 0 && errno == EBADF))
+    ssize_t took = file->revents & POLLIN ? alb_sys_eventfd_take(port->wake_fd) : 0;
+    if (took == 0 || (took < 0 && errno != EAGAIN && errno != EINTR))
         pause_closed(port);
 }
 
