@@ -269,6 +269,9 @@ static bool follow_links(char *name, size_t size)
     enum { LINKS_MAX = 40 }; // as the kernel has it
     char target[4096];
     for (int i = 0; i < LINKS_MAX && !names_descriptor(name); i++) {
+        struct stat status;
+        if (stat(name, &status) != 0 && errno != ENOENT) // links of others, where the kernel protects from them
+            return false;
         ssize_t length = readlink(name, target, sizeof(target));
         if (length < 0)
             return true;
