@@ -27,9 +27,12 @@ static enum alb_dad await(const char *text, alb_time span)
 
 static bool new_address_is_under_way(void)
 {
-    network_namespace_shell(PAIR " && ip address add 10.7.0.1/24 dev ca && ip address add fd01::1/64 dev ca");
-    return await("fd01::1", 0) == ALB_DAD_UNDER_WAY && await("10.7.0.1", 0) == ALB_DAD_OVER &&
-           await("fd01::2", 0) == ALB_DAD_OVER && await("fd01::1", AWAIT) == ALB_DAD_OVER;
+    network_namespace_shell(PAIR " && ip link set cb down"); // it does not begin before there is a link
+    network_namespace_shell("ip address add 10.7.0.1/24 dev ca && ip address add fd01::1/64 dev ca");
+    bool is_under_way = await("fd01::1", 0) == ALB_DAD_UNDER_WAY && await("10.7.0.1", 0) == ALB_DAD_OVER &&
+                        await("fd01::2", 0) == ALB_DAD_OVER;
+    network_namespace_shell("ip link set cb up");
+    return is_under_way && await("fd01::1", AWAIT) == ALB_DAD_OVER;
 }
 
 static void alb_dad_await__until_it_is_over(void **state)

@@ -9,6 +9,7 @@
 struct library {
     void *handle;
     struct ibv_device **(*get_device_list)(int *count);
+    void (*free_device_list)(struct ibv_device **list);
     struct ibv_context *(*open_device)(struct ibv_device *device);
     int (*query_gid)(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
     int (*close_device)(struct ibv_context *context);
@@ -23,11 +24,12 @@ static void *find(void *handle, const char *name)
 
 static struct library load(void)
 {
-    void *handle = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(handle);
     return (struct library){
         .handle = handle,
         .get_device_list = find(handle, "ibv_get_device_list"),
+        .free_device_list = find(handle, "ibv_free_device_list"),
         .open_device = find(handle, "ibv_open_device"),
         .query_gid = find(handle, "ibv_query_gid"),
         .close_device = find(handle, "ibv_close_device"),
@@ -43,7 +45,7 @@ static void dlclose__leaves_an_open_device_alone(void **state)
     union ibv_gid gid;
     assert_non_null(context);
     assert_int_equal(dlclose(library.handle), 0);
-    void *kept = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    void *kept = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     assert_non_null(kept);
     dlclose(kept);
     assert_int_equal(library.query_gid(context, 1, 0, &gid), 0);
@@ -54,6 +56,7 @@ static void dlclose__leaves_an_open_device_alone(void **state)
     assert_int_equal(library.close_device(context), 0);
     assert_int_equal(library.query_gid(second, 1, 0, &gid), 0);
     assert_int_equal(library.close_device(second), 0);
+    library.free_device_list(list);
     dlclose(library.handle);
 }
 
