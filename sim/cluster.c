@@ -144,6 +144,7 @@ static int make_host(struct alb_cluster *cluster, uint32_t number)
         config->host_config(config->context, number, &host_config.engine);
     host->receives = config->host_receives ? config->host_receives(config->context, number) : config->receives;
     host_config.engine.srq_wr_max = ALB_MAX(host_config.engine.srq_wr_max, host->receives);
+    host_config.engine.cqe_max = ALB_MAX(host_config.engine.cqe_max, 2 * host->receives); // and what it sends
     int error = alb_sim_host_init(&host->host, &cluster->network, &host_config);
     if (error)
         return error;

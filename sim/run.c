@@ -152,24 +152,29 @@ static void collect_channels(struct alb_run *run)
     for (uint32_t i = 0; i < count; i++)
         if (i == 0 || compare_channels(&run->channels[i], &run->channels[run->channel_count - 1]) != 0)
             run->channels[run->channel_count++] = run->channels[i];
+    run->channels = realloc(run->channels, (run->channel_count + 1u) * sizeof(*run->channels));
+    run->traffic = calloc(run->channel_count + 1u, sizeof(*run->traffic));
+    alb_assert(run->channels && run->traffic);
     for (uint32_t i = 0; i < n; i++)
         run->channel_of[i] = ALB_TASK_NONE;
     for (uint32_t i = 0; i < count; i++) {
         struct alb_run_channel key = key_of(run, turns[i].task, turns[i].turn);
-        struct alb_run_channel *found = bsearch(&key, run->channels, run->channel_count, sizeof(key), compare_channels);
-        uint32_t side = turns[i].rank != found->low;
-        found->messages[side]++;
-        found->heard[side] += alb_run_is_heard(run, turns[i].task);
-        run->channel_of[turns[i].task] = (uint32_t)(found - run->channels);
+        const struct alb_run_channel *found =
+            bsearch(&key, run->channels, run->channel_count, sizeof(key), compare_channels);
+        uint32_t side = turns[i].rank != found->low, index = (uint32_t)(found - run->channels);
+        run->traffic[index].messages[side]++;
+        run->traffic[index].heard[side] += alb_run_is_heard(run, turns[i].task);
+        run->channel_of[turns[i].task] = index;
     }
     free(turns);
 }
 
 // As many as the work has under way at a time, but no more than there are.
-static uint32_t send_depth(const struct alb_run *run, const struct alb_run_channel *channel)
+static uint32_t send_depth(const struct alb_run *run, uint32_t channel)
 {
-    uint32_t messages = ALB_MAX(channel->messages[0], channel->messages[1]);
-    return ALB_MAX(ALB_MIN(messages, run->schedule.works[channel->work].depth), (uint32_t)SEND_DEPTH_MIN);
+    uint32_t messages = ALB_MAX(run->traffic[channel].messages[0], run->traffic[channel].messages[1]);
+    uint32_t depth = run->schedule.works[run->channels[channel].work].depth;
+    return ALB_MAX(ALB_MIN(messages, depth), (uint32_t)SEND_DEPTH_MIN);
 }
 
 // The workload that a channel is of.
@@ -211,7 +216,7 @@ static bool connect(struct alb_run *run, struct alb_complaint *complaint)
         connection.partial_messages = work->partial ? ALB_RUN_PARTIAL_MESSAGES : 0;
         connection.timeout = work->timeout;
         connection.retry_cnt = work->retries;
-        connection.send_depth = send_depth(run, channel);
+        connection.send_depth = send_depth(run, i);
         int error = alb_cluster_connect(run->cluster, &connection, &channel->channel);
         if (error)
             return alb_complain(complaint, place->file, place->line,
@@ -277,9 +282,9 @@ static uint32_t count_needs(struct alb_run *run)
     alb_assert(run->needs);
     for (uint32_t i = 0; i < run->channel_count; i++) {
         const struct alb_run_channel *channel = &run->channels[i];
-        uint32_t depth = send_depth(run, channel);
-        need(&run->needs[channel->low], channel->high, ALB_MIN(channel->heard[1], depth));
-        need(&run->needs[channel->high], channel->low, ALB_MIN(channel->heard[0], depth));
+        const uint32_t *heard = run->traffic[i].heard, depth = send_depth(run, i);
+        need(&run->needs[channel->low], channel->high, ALB_MIN(heard[1], depth));
+        need(&run->needs[channel->high], channel->low, ALB_MIN(heard[0], depth));
         most = ALB_MAX(most, run->needs[channel->low].qps);
         most = ALB_MAX(most, run->needs[channel->high].qps);
     }
@@ -458,6 +463,7 @@ void alb_run_fini(struct alb_run *run)
     alb_run_bytes_fini(run);
     free(run->channels);
     free(run->channel_of);
+    free(run->traffic);
     free(run->needs);
     alb_schedule_fini(&run->schedule);
     alb_topology_free(&run->topology);

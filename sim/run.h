@@ -40,10 +40,13 @@ struct alb_run_channel {
     uint32_t index;     // among those of this pair
     uint16_t work;
     struct alb_channel *channel;
-    uint32_t messages[2];                       // by side: that it posts, and
-    uint32_t heard[2];                          // those of them that take a receive of the peer
-    struct alb_run_partial_side partial[2];     // by side
     uint32_t waiting_first[2], waiting_last[2]; // tasks that the send queue had no room for
+};
+
+// What goes over a channel, by side.
+struct alb_run_traffic {
+    uint32_t messages[2];
+    uint32_t heard[2]; // those of them that take a receive of the peer
 };
 
 // Limits of one engine that suffice for its queue pairs, and the rate of its host's link.
@@ -112,6 +115,7 @@ struct alb_run {
     struct alb_cluster *cluster;
     struct alb_run_channel *channels;
     uint32_t channel_count;
+    struct alb_run_traffic *traffic;
     struct alb_run_needs *needs;  // by host
     uint32_t *channel_of;         // by task; ALB_TASK_NONE
     struct alb_task_times *times; // by task
@@ -131,6 +135,7 @@ struct alb_run {
     uint64_t tasks_done, tasks_failed, bytes_done, bytes;
     uint64_t expectations_refused;
     struct alb_run_partial **partials; // by task; NULL: no work has partial completion
+    struct alb_run_partial_side *partial_sides; // by channel and side, likewise
     uint64_t resent;                   // parts of them that were sent again
     struct alb_run_place *places;      // by task, with real bytes
     struct alb_run_arena *arenas;      // by channel, likewise
@@ -207,7 +212,7 @@ void alb_run_partial_describe(struct alb_run *run, uint32_t task, struct alb_mes
 // Whether the message may be posted: the queue pair keeps all older ones that it has to.
 bool alb_run_partial_has_turn(struct alb_run *run, uint32_t task);
 // What waited for the send queue is sent again. False: not all of it.
-bool alb_run_partial_post_waiting(struct alb_run_partial_side *side);
+bool alb_run_partial_post_waiting(struct alb_run *run, uint32_t channel, uint32_t side);
 // The message, or what was missing of it, has left.
 void alb_run_partial_left(struct alb_run *run, uint32_t task, alb_sim_time now);
 

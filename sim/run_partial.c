@@ -39,8 +39,8 @@ static void look_later(struct alb_run_partial *partial, alb_sim_time now)
 
 static struct alb_run_partial_side *side_of(const struct alb_run_partial *partial)
 {
-    struct alb_run_channel *channel = &partial->run->channels[partial->run->channel_of[partial->task]];
-    return &channel->partial[task_of(partial)->rank != channel->low];
+    uint32_t channel = partial->run->channel_of[partial->task];
+    return &partial->run->partial_sides[2 * channel + (task_of(partial)->rank != partial->run->channels[channel].low)];
 }
 
 static bool has_arrived(const struct alb_run_partial *partial)
@@ -67,9 +67,10 @@ static int resend(struct alb_run_partial *partial)
                                   .imm = partial->task,
                                   .partial = partial->number,
                                   .is_resend = true};
-    if (has_arrived(partial) || !ask_engine(partial, &known))
+    if (has_arrived(partial))
         return 0;
-    int error = alb_run_post(partial->run, partial->task, &message);
+    int error = ask_engine(partial, &known) ? alb_run_post(partial->run, partial->task, &message) : EINVAL;
+    partial->is_over = error && error != ENOMEM; // with its queue pair
     if (error)
         return error;
     partial->rounds++;
@@ -78,10 +79,13 @@ static int resend(struct alb_run_partial *partial)
     return 0;
 }
 
-bool alb_run_partial_post_waiting(struct alb_run_partial_side *side)
+bool alb_run_partial_post_waiting(struct alb_run *run, uint32_t channel, uint32_t side)
 {
-    for (; side->waiting; side->waiting = side->waiting->waiting)
-        if (resend(side->waiting) == ENOMEM)
+    if (!run->partial_sides)
+        return true;
+    struct alb_run_partial_side *of = &run->partial_sides[2 * channel + side];
+    for (; of->waiting; of->waiting = of->waiting->waiting)
+        if (resend(of->waiting) == ENOMEM)
             return false;
     return true;
 }
@@ -172,9 +176,11 @@ bool alb_run_partial_init(struct alb_run *run)
     bool is_wanted = false;
     for (uint32_t i = 0; i < run->schedule.work_count; i++)
         is_wanted |= run->schedule.works[i].partial != 0;
-    if (is_wanted)
-        run->partials = calloc(run->schedule.task_count + 1u, sizeof(*run->partials));
-    return !is_wanted || run->partials;
+    if (!is_wanted)
+        return true;
+    run->partials = calloc(run->schedule.task_count + 1u, sizeof(*run->partials));
+    run->partial_sides = calloc(2 * ((size_t)run->channel_count + 1), sizeof(*run->partial_sides));
+    return run->partials && run->partial_sides;
 }
 
 void alb_run_partial_fini(struct alb_run *run)
@@ -182,4 +188,5 @@ void alb_run_partial_fini(struct alb_run *run)
     for (uint32_t i = 0; run->partials && i < run->schedule.task_count; i++)
         free(run->partials[i]);
     free(run->partials);
+    free(run->partial_sides);
 }

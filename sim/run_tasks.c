@@ -194,7 +194,7 @@ void alb_run_post_waiting(struct alb_run *run, uint32_t task, alb_sim_time now)
 {
     struct alb_run_channel *channel = &run->channels[run->channel_of[task]];
     uint32_t side = task_of(run, task)->rank != channel->low;
-    if (!alb_run_partial_post_waiting(&channel->partial[side]))
+    if (!alb_run_partial_post_waiting(run, run->channel_of[task], side))
         return;
     while (channel->waiting_first[side] != ALB_TASK_NONE) {
         uint32_t index = channel->waiting_first[side], next = run->next[index];
