@@ -552,12 +552,12 @@ static size_t block_bytes(size_t bytes)
     return block;
 }
 
-// What a transaction has of the staging memory.
 static size_t bytes_held(const struct alb_engine *engine)
 {
     return alb_buddy_used(&engine->reflect->staging.buddy) + alb_buddy_used(&engine->reflect->table.buddy);
 }
 
+// What a transaction has of the two arenas.
 static size_t bytes_of(const struct alb_txn_in *txn)
 {
     size_t bytes = block_bytes(sizeof(*txn));

@@ -158,7 +158,7 @@ static const struct alb_field host_fields[] = {
     {"payload", ALB_FIELD_COUNT, AT(alb_scenario_host, payload_bytes), 512, 65504,
      .text = "UDP payload that links carry"},
     {"receives", ALB_FIELD_COUNT, AT(alb_scenario_host, receives), .max = 1 << 20,
-     .text = "posted at a host, for sends and what it is told of; 0: for all that may be under way to it (0)"},
+     .text = "posted at a host, for sends and what it is told of; 0: for all that may be under way to it"},
     {"real_bytes", ALB_FIELD_FLAG, AT(alb_scenario_host, has_real_bytes),
      .text = "packets carry every byte, sealed and checked"},
     {"memory", ALB_FIELD_BYTES, AT(alb_scenario_host, memory_bytes), .min = 4096, .max = 1ull << 32,
