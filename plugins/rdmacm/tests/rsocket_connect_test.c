@@ -50,8 +50,8 @@ static pid_t begin_caller(const struct sockaddr_storage *here, int go)
 
 static void listener__says_once_that_there_are_no_descriptors(void **state)
 {
-#ifdef __SANITIZE_THREAD__
-    skip(); // it cannot follow such a child
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    skip(); // their allocators cannot follow such a child: another thread may have a lock of theirs when it is born
 #endif
     struct sockaddr_storage here;
     struct rlimit usual, none;
