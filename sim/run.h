@@ -134,19 +134,19 @@ struct alb_run {
     struct alb_heat heat;
     uint64_t tasks_done, tasks_failed, bytes_done, bytes;
     uint64_t expectations_refused;
-    struct alb_run_partial **partials; // by task; NULL: no work has partial completion
+    struct alb_run_partial **partials;          // by task; NULL: no work has partial completion
     struct alb_run_partial_side *partial_sides; // by channel and side, likewise
-    uint64_t resent;                   // parts of them that were sent again
-    struct alb_run_place *places;      // by task, with real bytes
-    struct alb_run_arena *arenas;      // by channel, likewise
-    struct alb_run_model *models;      // by channel, likewise
-    uint64_t memory_used;              // of a host, likewise: beyond it lie the receives
-    uint32_t receive_bytes;            // with real bytes: of each receive
-    char too_large[100];               // why it is, for memory
-    char violation[300];               // the first broken promise, with real bytes; empty: none
-    const char *promise;               // that was broken: its sentence without names and numbers
-    bool is_at_rest;                   // nothing was left to happen when it ended
-    alb_sim_time ended_at;             // when the last task was done
+    uint64_t resent;                            // parts of them that were sent again
+    struct alb_run_place *places;               // by task, with real bytes
+    struct alb_run_arena *arenas;               // by channel, likewise
+    struct alb_run_model *models;               // by channel, likewise
+    uint64_t memory_used;                       // of a host, likewise: beyond it lie the receives
+    uint32_t receive_bytes;                     // with real bytes: of each receive
+    char too_large[100];                        // why it is, for memory
+    char violation[300];                        // the first broken promise, with real bytes; empty: none
+    const char *promise;                        // that was broken: its sentence without names and numbers
+    bool is_at_rest;                            // nothing was left to happen when it ended
+    alb_sim_time ended_at;                      // when the last task was done
     enum alb_run_end end;
 };
 
