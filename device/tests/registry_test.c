@@ -110,23 +110,33 @@ static void is_file(const char *folder, const char *name)
     unlink(path);
 }
 
+enum { FILES_OF_BOTH = 6 };
+
+// Both devices write three files each, and nothing else, into the folder, which goes with them.
+static void expect_files(const struct alb_device_options *options, const char *folder,
+                         const char *const names[FILES_OF_BOTH])
+{
+    struct alb_device *roce, *albedo;
+    assert_int_equal(alb_device_open("roce0", options, &roce), 0);
+    assert_int_equal(alb_device_open("albedo0", options, &albedo), 0);
+    alb_device_close(roce);
+    alb_device_close(albedo);
+    for (uint32_t i = 0; i < FILES_OF_BOTH; i++)
+        is_file(folder, names[i]);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void alb_device_open__two_names_two_files(void **state)
 {
     struct alb_device_options *options = pair_options("127.95.0.5");
-    struct alb_device *roce, *albedo;
+    struct alb_device *albedo;
     char folder[] = "/tmp/albedo-registry-XXXXXX";
     assert_non_null(mkdtemp(folder));
     snprintf(options->pcap_path, sizeof(options->pcap_path), "%s/p", folder);
     snprintf(options->trace_path, sizeof(options->trace_path), "%s/t", folder);
     snprintf(options->stats_path, sizeof(options->stats_path), "%s/s", folder);
-    assert_int_equal(alb_device_open("roce0", options, &roce), 0);
-    assert_int_equal(alb_device_open("albedo0", options, &albedo), 0);
-    alb_device_close(roce);
-    alb_device_close(albedo);
-    static const char *const names[] = {"p", "t", "s", "p.albedo0", "t.albedo0", "s.albedo0"};
-    for (size_t i = 0; i < ALB_COUNT(names); i++)
-        is_file(folder, names[i]);
-    assert_int_equal(rmdir(folder), 0);
+    static const char *const names[FILES_OF_BOTH] = {"p", "t", "s", "p.albedo0", "t.albedo0", "s.albedo0"};
+    expect_files(options, folder, names);
     memset(options->stats_path, 'x', sizeof(options->stats_path) - 1);
     assert_int_equal(alb_device_open("albedo0", options, &albedo), ENAMETOOLONG);
     free(options);
@@ -135,21 +145,15 @@ static void alb_device_open__two_names_two_files(void **state)
 static void alb_device_open__its_name_in_the_files(void **state)
 {
     struct alb_device_options *options = pair_options("127.95.0.5");
-    struct alb_device *roce, *albedo;
+    struct alb_device *albedo;
     char folder[] = "/tmp/albedo-registry-XXXXXX";
     assert_non_null(mkdtemp(folder));
     snprintf(options->pcap_path, sizeof(options->pcap_path), "%s/%%d.p", folder);
     snprintf(options->trace_path, sizeof(options->trace_path), "%s/t-%%d-%%d", folder);
     snprintf(options->stats_path, sizeof(options->stats_path), "%s/s%%d", folder);
-    assert_int_equal(alb_device_open("roce0", options, &roce), 0);
-    assert_int_equal(alb_device_open("albedo0", options, &albedo), 0);
-    alb_device_close(roce);
-    alb_device_close(albedo);
-    static const char *const names[] = {"roce0.p",   "t-roce0-roce0",     "sroce0",
-                                        "albedo0.p", "t-albedo0-albedo0", "salbedo0"};
-    for (size_t i = 0; i < ALB_COUNT(names); i++)
-        is_file(folder, names[i]);
-    assert_int_equal(rmdir(folder), 0);
+    static const char *const names[FILES_OF_BOTH] = {"roce0.p",   "t-roce0-roce0",     "sroce0",
+                                                     "albedo0.p", "t-albedo0-albedo0", "salbedo0"};
+    expect_files(options, folder, names);
     memset(options->stats_path, 'x', sizeof(options->stats_path) - 1);
     memcpy(options->stats_path, "%d", 2);
     assert_int_equal(alb_device_open("albedo0", options, &albedo), ENAMETOOLONG);
@@ -159,20 +163,13 @@ static void alb_device_open__its_name_in_the_files(void **state)
 static void alb_device_open__folders_keep_their_names(void **state)
 {
     struct alb_device_options *options = pair_options("127.95.0.6");
-    struct alb_device *roce, *albedo;
     char folder[] = "/tmp/albedo-100%done-XXXXXX";
     assert_non_null(mkdtemp(folder));
     snprintf(options->pcap_path, sizeof(options->pcap_path), "%s/p", folder);
     snprintf(options->trace_path, sizeof(options->trace_path), "%s/t-%%d", folder);
     snprintf(options->stats_path, sizeof(options->stats_path), "%s/s", folder);
-    assert_int_equal(alb_device_open("roce0", options, &roce), 0);
-    assert_int_equal(alb_device_open("albedo0", options, &albedo), 0);
-    alb_device_close(roce);
-    alb_device_close(albedo);
-    static const char *const names[] = {"p", "t-roce0", "s", "p.albedo0", "t-albedo0", "s.albedo0"};
-    for (size_t i = 0; i < ALB_COUNT(names); i++)
-        is_file(folder, names[i]);
-    assert_int_equal(rmdir(folder), 0);
+    static const char *const names[FILES_OF_BOTH] = {"p", "t-roce0", "s", "p.albedo0", "t-albedo0", "s.albedo0"};
+    expect_files(options, folder, names);
     free(options);
 }
 
